@@ -1,21 +1,21 @@
-"""The clock that runtime, log and rest are handed, so that a test may hand them another."""
+"""The clock of runtime, log and rest; tests inject their own."""
 
 import time
 
 
 class Clock:
-    """Real time. `wait` is the only way the program passes time: on an event, with a deadline."""
+    """Real time. `wait` is the only way to wait: on an event, with a timeout."""
 
     def now_ms(self):
         """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self):
-        """Seconds that never go back."""
+        """Monotonic seconds."""
         return time.monotonic()
 
     def wait(self, event, seconds):
-        """Wait until the threading.Event or Condition is signalled, at most so long; whether it was."""
+        """Wait for the threading.Event or Condition, up to the timeout; returns whether it was signalled."""
         return event.wait(seconds)
 
 

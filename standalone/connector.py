@@ -1,4 +1,4 @@
-"""What a connector is: the classes to derive from, the contexts they are given, and the order in which they are called.
+"""The connector API: the base classes, their contexts, and the order of calls.
 
 A *connector* decides: it checks its configuration and splits the work into task configurations. A *task* works, on its own thread.
 
@@ -6,30 +6,30 @@ A *connector* decides: it checks its configuration and splits the work into task
              after each poll's acknowledgement commit_record, after each fsync of the offsets commit
     sink:    SinkConnector.start → task_configs → SinkTask.initialize → start → open → put, put, … (pre_commit → flush) → close → stop
 
-All methods of one task are called on its own thread, but for `stop` of a source task, which comes from another while poll may be
+All methods of a task are called on its own thread, except `stop` of a source task: another thread calls it, possibly while poll is
 waiting. Raise RetriableError to be called again later with the same records; anything else fails the task.
 
-A sink that finds single records bad reports them and continues:
+A sink reports single bad records and continues:
 
-    reporter = self.context.errant_record_reporter()        in start(); None where nobody would read reports
+    reporter = self.context.errant_record_reporter()        in start(); None if error reporting is not configured
     reporter.report(record, error)                          in put() or flush()
 
-and one whose put() may be given the same records twice declares `put_is_idempotent = True`: with errors.tolerance=all a batch that it
-refuses is put again by halves, until the bad records are alone; those are reported for it.
+A sink with an idempotent put() declares `put_is_idempotent = True`: with errors.tolerance=all a failed batch is then bisected, put()
+is called again with each half, and the bad records are reported.
 """
 
 import enum
 
 
 class ExactlyOnceSupport(enum.Enum):
-    """Whether a source can say for each record where to continue after it, so that in transactions each comes exactly once."""
+    """Whether a source supports exactly-once delivery: every record has an offset from which the source can resume."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
 
 
 class ConnectorTransactionBoundaries(enum.Enum):
-    """Whether a source says itself where its transactions end."""
+    """Whether a source can define its own transaction boundaries."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -42,7 +42,7 @@ class Connector:
     java_name = None
     version = None
     task_class = None
-    passing = ()  # beginnings of keys that config_def does not name and that are read all the same: settings of its own clients
+    passing = ()  # prefixes of keys that are valid though not in config_def: settings of the connector's clients
 
     context = None
     config = None
@@ -51,45 +51,45 @@ class Connector:
         self.context = context
 
     def start(self, config):
-        """Take the configuration (a dict of strings). Called once, first."""
+        """Receive the configuration (a dict of strings). Called once, before all other methods."""
         self.config = config
 
     def task_configs(self, max_tasks):
-        """A list of at most `max_tasks` configurations, one for each task that there shall be."""
+        """A list of at most `max_tasks` configurations, one per task."""
         return [dict(self.config)]
 
     def stop(self):
         pass
 
     def validate(self, config):
-        """Check a configuration beyond what config_def says: return {key: message} of what is wrong. Ask nobody outside: see try_out."""
+        """Check a configuration beyond config_def: return {key: message} of the errors. Must not use the network: see try_out."""
         return {}
 
     def try_out(self, config):
-        """Whether the configuration reaches what it names, for who has it validated: {key: message} of what is wrong.
+        """Check whether the external systems in the configuration can be reached: {key: message} of the errors.
 
-        No connector is refused by it: what is away now may be there when the task starts, or starts again.
+        Only validation calls it. It never prevents a connector's creation: a system that is down now may be up when the task starts.
         """
         return {}
 
 
 class SourceConnector(Connector):
-    """Brings data in."""
+    """Reads data from an external system."""
 
     def alter_offsets(self, config, offsets):
         """May the operator set these offsets ([(source_partition, source_offset or None), …])? Raise ConnectError if not.
 
-        Return True if the connector itself has carried the change out beyond the offsets file, or needs nothing more.
+        Return True if the connector applied the change to its own external offsets, or has none.
         """
         return False
 
     def exactly_once_support(self, config):
-        """An ExactlyOnceSupport for this configuration; None: nobody knows, so that exactly.once.support=required is refused."""
+        """An ExactlyOnceSupport for this configuration; None if unknown: exactly.once.support=required is then refused."""
         return None
 
     def has_end(self, config):
-        """Whether its tasks come to an end with this configuration, and tell it by `context.end()`. When all sources that have one are there,
-        the worker ends."""
+        """Whether tasks with this configuration end, and report it by `context.end()`. The worker exits once all such sources have
+        ended."""
         return False
 
     def can_define_transaction_boundaries(self, config):
@@ -98,7 +98,7 @@ class SourceConnector(Connector):
 
 
 class SinkConnector(Connector):
-    """Brings data out."""
+    """Writes data to an external system."""
 
     def alter_offsets(self, config, offsets):
         """May the operator set these offsets ({(topic, partition): offset or None})? Raise ConnectError if not."""
@@ -106,32 +106,32 @@ class SinkConnector(Connector):
 
 
 class ConnectorContext:
-    """What a connector may ask of the worker."""
+    """The worker's services for a connector."""
 
     name = None
 
     def request_task_reconfiguration(self):
-        """The input has changed: ask task_configs again, soon."""
+        """The input has changed: request new task configurations."""
         raise NotImplementedError
 
     def raise_error(self, error):
-        """The connector cannot continue: mark it FAILED."""
+        """Report that the connector cannot continue: it becomes FAILED."""
         raise NotImplementedError
 
     def offset_reader(self):
-        """Of a source connector: the OffsetReader of its stored offsets."""
+        """The OffsetReader of a source connector's stored offsets."""
         raise NotImplementedError
 
 
 class OffsetReader:
-    """The source offsets that were stored last."""
+    """Reads the last stored source offsets."""
 
     def offset(self, partition):
-        """The source offset of that source partition (a dict), or None."""
+        """The source offset of a source partition (a dict), or None."""
         raise NotImplementedError
 
     def offsets(self, partitions):
-        """The same for several: a list in their order."""
+        """The offsets of multiple source partitions: a list in the same order."""
         return [self.offset(partition) for partition in partitions]
 
 
@@ -146,60 +146,60 @@ class SourceTask:
         self.context = context
 
     def start(self, config):
-        """Take this task's configuration; open what there is to open; read where to continue from self.context.offset_reader."""
+        """Receive this task's configuration, open resources, and read the starting offset from self.context.offset_reader."""
         self.config = config
 
     def poll(self):
-        """A list of SourceRecords, or a SourceBatch (or several in a list), or None for nothing.
+        """A list of SourceRecords, or a SourceBatch (or a list of them), or None if there is no data.
 
-        Wait for data if there is none, but come back soon (within about a second) or when stop() is called.
+        May wait for data, but must return within about a second, and when stop() is called.
         """
         raise NotImplementedError(f"{type(self).__name__} must define poll()")
 
     def commit_record(self, record, metadata):
-        """That record is acknowledged: `metadata` has its topic, partition, offset; or None if a transform dropped it, or it failed.
+        """The record is acknowledged. `metadata` has its topic, partition and offset; it is None if a transform dropped the record, or it failed.
 
-        Once for each record, also where a transform made several of it: then after the last of those, with its metadata.
+        Called once per record. If a transform made several records of it: after the last of those, with its metadata.
         """
 
     def commit_batch(self, batch, rows, topic, partition, offset):
-        """In place of commit_record, of tasks that poll batches: these rows of one (an array of their numbers) are acknowledged, in that
-        order, from `offset` on; None where the log no longer knows it. Rows that a transform dropped, or that failed, are not told."""
+        """Replaces commit_record for tasks that poll batches: these rows of a batch (an array of row numbers) are acknowledged, in this
+        order, from `offset` on (None if the broker no longer knows it). Not called for rows that were dropped or failed."""
 
     def commit(self):
-        """The offsets of what has been acknowledged have been stored: after each `offset.flush.interval.ms`, also where nothing is new."""
+        """The offsets of all acknowledged records are stored. Called every `offset.flush.interval.ms`, even without new offsets."""
 
     def stop(self):
-        """Make a waiting poll return, from another thread. Close what is open only once poll is over: see `close`."""
+        """Called from another thread: make a waiting poll return. Close resources in `close`, after poll has returned."""
 
     def close(self):
-        """Called last, on the task's own thread, after the last poll."""
+        """Close resources. Called on the task's own thread after the last poll."""
 
 
 class SourceTaskContext:
     connector = None  # the connector's name
     task = None  # the task's number
-    configs = None  # the task's configuration as the worker has it now
+    configs = None  # the task's current configuration
     offset_reader = None
-    transaction_context = None  # a TransactionContext, where transaction.boundary=connector; else None
+    transaction_context = None  # a TransactionContext if transaction.boundary=connector, else None
 
     def end(self):
-        """This poll is the last. What was polled is published and its offsets are stored; then the task has ended, and rests."""
+        """Declare this poll the last. Its records are published and their offsets stored; then the task ends."""
         raise NotImplementedError
 
 
 class TransactionContext:
-    """Where a source's transactions end. What is asked for after a record holds whatever happens to it: also if a transform drops it.
+    """Defines a source's transaction boundaries. A boundary after a record takes effect even if a transform drops the record.
 
-    `record` is one of those (the same object) that the poll which continues returns, or the next; without one, what is polled last.
+    `record` is an object that the current or next poll returns. Without it the boundary is after the last polled record.
     """
 
     def commit_transaction(self, record=None):
-        """Commit after that record, or after all of the poll."""
+        """Commit the transaction after this record, or after the whole poll."""
         raise NotImplementedError
 
     def abort_transaction(self, record=None):
-        """Nobody who reads committed records sees what was polled since the last end up to that record; its offset is stored all the same."""
+        """Abort the transaction after this record: read_committed consumers skip its records. Its offset is stored nevertheless."""
         raise NotImplementedError
 
 
@@ -207,7 +207,7 @@ class SinkTask:
     """Puts records."""
 
     takes_batches = False  # True: put() gets a list of SinkBatch, in columns; False: a list of SinkRecord
-    put_is_idempotent = False  # True: putting records again, in their order, changes nothing; bad ones are then found by halving
+    put_is_idempotent = False  # True: repeating puts in the same order changes nothing; bad records are then found by bisection
 
     context = None
     config = None
@@ -220,78 +220,78 @@ class SinkTask:
         self.config = config
 
     def open(self, partitions):
-        """These (topic, partition) pairs are now this task's."""
+        """These (topic, partition) pairs are assigned to this task."""
 
     def prepare(self, batch):
-        """What to find in `batch.prepared` when that SinkBatch is put: what is made of it alone, and takes long, can be made while others are put.
+        """Return `batch.prepared` for a SinkBatch ahead of its put(): slow work on this batch alone can overlap with puts of earlier ones.
 
-        Only for tasks that take batches. Any thread may call, several at once; not every batch is prepared, and nothing is said of what it raises.
+        Only for tasks that take batches. Called from any thread, also concurrently, but not for every batch. Exceptions are ignored.
         """
         return None
 
     def put(self, records):
-        """Take these records. What has been put need not be stored before flush."""
+        """Write these records. They need not be durable before flush."""
         raise NotImplementedError(f"{type(self).__name__} must define put(records)")
 
     def flush(self, offsets):
-        """Store everything that was put: `offsets` ({(topic, partition): next offset}) are about to be committed."""
+        """Make all records durable: `offsets` ({(topic, partition): next offset}) are about to be committed."""
 
     def pre_commit(self, offsets):
-        """The offsets that may be committed now. By default all, after flush.
+        """The offsets that are safe to commit. Default: all, after flush.
 
-        RetriableError: not now. With whatever else it raises, what was put since the last commit is put again.
+        On a RetriableError nothing is committed now. On any other exception the task rewinds to the last committed offsets.
         """
         self.flush(offsets)
         return offsets
 
     def close(self, partitions):
-        """These (topic, partition) pairs are this task's no more. What pre_commit has agreed to is committed after it, unless it raises."""
+        """These (topic, partition) pairs are revoked. Unless this raises, the offsets returned by pre_commit are then committed."""
 
     def stop(self):
-        """Close what is open. Called last."""
+        """Close resources. Called last."""
 
     def metrics(self):
-        """What it has counted itself, for /metrics: {name: number}, or {(name, label, value of the label): number}. Any thread may ask.
+        """The task's own metrics for /metrics: {name: number}, or {(name, label, label value): number}. Called from any thread.
 
-        A name is of small letters and hyphens and begins with the system's name; one that ends in `-total` is a counter."""
+        Names consist of lowercase letters and hyphens and start with the system's name. A name that ends in `-total` is a counter."""
         return {}
 
 
 class SinkTaskContext:
-    """What a sink task may ask of the worker. All calls from the task's own thread."""
+    """The worker's services for a sink task. Call them on the task's own thread only."""
 
     connector = None
     task = None
     configs = None
 
     def assignment(self):
-        """The (topic, partition) pairs of this task."""
+        """The (topic, partition) pairs assigned to this task."""
         raise NotImplementedError
 
     def offset(self, offsets):
-        """Go on reading from here: {(topic, partition): offset}, at the next put."""
+        """Seek to {(topic, partition): offset} before the next put."""
         raise NotImplementedError
 
     def pause(self, *partitions):
-        """No more records of these for now."""
+        """Pause these partitions."""
         raise NotImplementedError
 
     def resume(self, *partitions):
         raise NotImplementedError
 
     def request_commit(self):
-        """Commit offsets soon, before the interval is over."""
+        """Request an offset commit before the interval has passed."""
         raise NotImplementedError
 
     def timeout(self, ms):
-        """Call put again after this long at the latest (after a RetriableError: exactly that long)."""
+        """Call put again within this time (after a RetriableError: exactly then)."""
         raise NotImplementedError
 
     def spark(self, work):
-        """What `work(session)` makes in the worker's Spark session: one job among those of the chains. The session is started if there is none.
+        """Run `work(session)` in the worker's Spark session, which is started if necessary, and return its result.
 
-        Keep nothing of Spark's beyond `work` but what it returns. RetriableError: the task is being stopped, or Spark's Java process ended
-        under the work; what it has done until then must be found out. ConnectError: Spark does not start.
+        Keep no reference to Spark objects beyond `work`, except its result. Raises RetriableError if the task is being stopped or Spark's JVM
+        ended during the work, which may then be partly done; ConnectError if Spark does not start.
         """
         raise NotImplementedError
 
@@ -301,12 +301,12 @@ class SinkTaskContext:
 
 
 class ErrantRecordReporter:
-    """Takes records that the sink refuses. Any thread may report."""
+    """Receives records that the sink refuses, from any thread."""
 
     def report(self, record, error):
-        """Report one, as it was put; returns a Future that is done once the report is stored.
+        """Report a record from put(); returns a Future that completes once the report is stored.
 
-        No offset of it is committed before, and pre_commit is not called before. Raises ConnectError if errors are not tolerated:
-        let it pass, the task fails by it.
+        Until then neither is its offset committed nor pre_commit called. Raises ConnectError if errors are not tolerated: do not
+        catch it, so that the task fails.
         """
         raise NotImplementedError

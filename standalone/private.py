@@ -1,4 +1,4 @@
-"""Files that are the worker's alone: what it remembers, and records on their way, are for nobody else on the machine to read."""
+"""Files with permissions for the owner only: the worker's state and buffered records are private."""
 
 import os
 import tempfile
@@ -7,17 +7,17 @@ MODE = 0o600
 
 
 def open_private(path, mode, **more):
-    """As `open`; a file that it makes can be read and written by its owner alone, from its first moment."""
+    """Like `open`; new files are created with permissions for their owner only."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, MODE), **more)
 
 
 def make_private(path):
-    """Make that file, empty, if there is none: for libraries that open files in their own way."""
+    """Create an empty private file if it is missing: for libraries that open files themselves."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
 
 
 def write_private(path, text, mode=MODE):
-    """Have that file hold the text, all at once: whoever else writes it meanwhile, in whatever thread or process, readers find one or the other."""
+    """Replace the file's content atomically: readers see the old or the new text, even if other threads or processes write it too."""
     descriptor, fresh = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path))
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -115,7 +115,7 @@ def test_a_plugin_is_found_by_each_of_its_names(stand_ins, kind, name, expected)
         param("transform", "Rout", NotFoundError, "Did you mean 'Route'", id="mistyped"),
         param("transform", "com.acme.Route", NotFoundError, "no Python counterpart.*'package.module:Class'", id="somebody's java class"),
         param("transform", "Later", NotFoundError, "No transform 'Later'", id="a built-in that is not there yet"),
-        param("converter", "stand_ins:Route", ConfigError, "is a transform, but a converter is wanted", id="another kind"),
+        param("converter", "stand_ins:Route", ConfigError, "is a transform, but a converter is required", id="another kind"),
         param("converter", "pathlib:Path", ConfigError, "is not a plugin", id="any class"),
         param("connector", "", NotFoundError, "No connector ''", id="empty"),
         param("connector", "no.such.Klass", NotFoundError, "No connector 'no.such.Klass'", id="no such module"),
@@ -139,7 +139,7 @@ def test_files_in_plugin_path_are_found_by_every_name(folder):
     assert class_name(found.find("transform", "Drop")) == "pack.inner.Drop"
     assert class_name(found.find("transform", "Sink1")) == "more.Sink1"
     assert {"class": "com.acme.TickSourceConnector", "type": "source", "version": "7"} in found.list()
-    with pytest.raises(ConfigError, match="may mean more.Upper.Value or pack.inner.Upper.Value"):
+    with pytest.raises(ConfigError, match="is ambiguous: more.Upper.Value or pack.inner.Upper.Value"):
         found.find("transform", "Upper$Value")
 
 
