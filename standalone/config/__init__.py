@@ -1,4 +1,4 @@
-"""WHAT CAN BE SET: options with their types, defaults and checks; strings parsed as Kafka parses them, all errors at once.
+"""CONFIGURATION: options with types, defaults and checks. Strings are parsed as in Kafka, and all errors are reported at once.
 
     definition = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=non_empty),
@@ -7,7 +7,7 @@
     config = definition.parse({"fields": "card, pin"})
     config["fields"]  ->  ["card", "pin"]
 
-The same definition answers `validate` of the REST API, and the pages of the reference are drawn from it.
+The REST API's `validate` and the reference pages are generated from the same definition.
 """
 
 import difflib
@@ -53,7 +53,7 @@ WIDTH_NONE, WIDTH_SHORT, WIDTH_MEDIUM, WIDTH_LONG = "NONE", "SHORT", "MEDIUM", "
 
 
 class _Required:
-    """The default of an option that has none."""
+    """Marks an option without a default."""
 
     def __repr__(self):
         return "REQUIRED"
@@ -64,11 +64,11 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Option:
-    """One key: what it may hold, what it holds when it is not given, and what it is for.
+    """One key: its type, default and documentation.
 
-    `check(name, value)` raises ConfigError where a value of the right type will not do. `recommend` offers values:
-    an object with `valid_values(name, parsed)` and `visible(name, parsed)`, or a plain callable in the former's place.
-    `dependents` names the options whose recommendations depend on this one. `internal` keys stay out of the reference.
+    `check(name, value)` raises ConfigError for an invalid value of the right type. `recommend` offers values:
+    an object with `valid_values(name, parsed)` and `visible(name, parsed)`, or a callable in place of the former.
+    `dependents` names the options whose recommendations depend on this one. `internal` keys are not in the reference.
     """
 
     name: str
@@ -105,13 +105,13 @@ class Option:
 
     @property
     def default_text(self):
-        """The default as a properties file would give it; None where there is none."""
+        """The default as in a properties file; None if there is none."""
         return None if self.required else text_of(self.default, self.type)
 
 
 @dataclass
 class ConfigValue:
-    """What `ConfigDef.validate` found out about one option."""
+    """The result of `ConfigDef.validate` for one option."""
 
     name: str
     value: Any
@@ -121,7 +121,7 @@ class ConfigValue:
 
 
 class ConfigDef:
-    """Options, in order. Never changed once made: `+` and `extend` make another."""
+    """Options in order. Immutable: `+` and `extend` return a new ConfigDef."""
 
     def __init__(self, *options):
         self._options = {}
@@ -147,22 +147,22 @@ class ConfigDef:
         return ConfigDef(self, other)
 
     def extend(self, *options):
-        """These options and those."""
+        """A ConfigDef with the options of both."""
         return ConfigDef(self, *options)
 
     def names(self):
         return list(self._options)
 
     def defaults(self):
-        """{name: default} of every option that has one."""
+        """{name: default} of all options with a default."""
         return {option.name: option.default for option in self if not option.required}
 
     def embed(self, prefix, group=None, order=0):
-        """The same options as a part of a larger definition: named `prefix` + name and, if a group is given, in that group, from place
-        `order` on, in the order in which Kafka sorts options."""
+        """The same options embedded in a larger definition: named `prefix` + name and, if a group is given, in that group, starting at
+        `order`, in Kafka's sort order."""
         parts = []
         inner = self.sorted() if group else list(self)
-        # Last, so that keys of our own leave those of Kafka in place.
+        # Last, so that additional keys do not move Kafka's.
         inner.sort(key=lambda option: option.internal)
         for place, option in enumerate(inner, order):
             changes = {"group": group, "order": place} if group else {}
@@ -172,7 +172,7 @@ class ConfigDef:
         return ConfigDef(*parts)
 
     def sorted(self):
-        """The options by group (those without one first), place in it, required before optional, importance and name."""
+        """The options sorted by group (no group first), order in the group, required before optional, importance and name."""
         groups = list(dict.fromkeys(option.group for option in self if option.group))
 
         def key(option):
@@ -182,7 +182,7 @@ class ConfigDef:
         return sorted(self, key=key)
 
     def parse(self, props, find_class=None):
-        """The values of all options. Keys that are not defined stay in `originals`; every wrong key is in the one ConfigError."""
+        """The values of all options. Undefined keys stay in `originals`; one ConfigError contains all wrong keys."""
         values, errors = {}, {}
         for option in self:
             try:
@@ -203,7 +203,7 @@ class ConfigDef:
         return value
 
     def validate(self, props, find_class=None):
-        """A ConfigValue an option, in order, with all that is wrong with it: nothing is raised."""
+        """One ConfigValue per option, in order, with its errors; raises nothing."""
         found = {option.name: self._validated(option, props, find_class) for option in self}
         parsed = {name: value.value for name, value in found.items()}
         for option in self:
@@ -231,7 +231,7 @@ class ConfigDef:
                 value = parse_type(option.name, option.default, option.type, find_class)
         except ConfigError as error:
             errors.append(message_of(error, option.name))
-        # As in Kafka the check also sees the null that stands for a value which is missing or unreadable.
+        # As in Kafka the check also receives null for a missing or unparseable value.
         if option.check is not None and not (value is None and option.default is None and option.name not in props):
             try:
                 option.check(option.name, value)
@@ -240,15 +240,15 @@ class ConfigDef:
         return ConfigValue(option.name, value, [], errors)
 
     def unknown(self, props, known=()):
-        """{key: the nearest name of an option, or None} for each key that is not an option. `known` are keys, or prefixes ending in a
-        dot, that someone else reads."""
+        """{key: the closest option name, or None} for each key that is not an option. `known` are keys, or prefixes ending in a dot, that
+        are defined elsewhere."""
         names = self.names()
         prefixes = tuple(key for key in known if key.endswith("."))
         strangers = [key for key in props if key not in self._options and key not in known and not key.startswith(prefixes)]
         return {key: nearest(key, names) for key in strangers}
 
     def to_markdown(self, title=None):
-        """A table of all options for the reference."""
+        """A Markdown table of all options for the reference."""
         lines = [f"## {title}", ""] if title else []
         lines += ["| Key | Type | Default | Valid values | Importance | Meaning |", "|---|---|---|---|---|---|"]
         for option in self:
@@ -261,7 +261,7 @@ class ConfigDef:
 
 
 class Config(Mapping):
-    """Parsed values by option name. `originals` holds the strings as they were given, unknown keys among them."""
+    """Parsed values by option name. `originals` contains the original strings, including unknown keys."""
 
     def __init__(self, values, originals):
         self._values = values
@@ -277,20 +277,20 @@ class Config(Mapping):
         return len(self._values)
 
     def with_prefix(self, prefix):
-        """The given strings of all keys that begin with `prefix`, without it."""
+        """The original strings of all keys with `prefix`, which is removed."""
         return with_prefix(self.originals, prefix)
 
     def __repr__(self):
-        return f"Config({self._values!r})"  # the strings stay out of it: a password is one
+        return f"Config({self._values!r})"  # without the original strings, which may be passwords
 
 
 def with_prefix(props, prefix):
-    """The entries whose keys begin with `prefix` and continue after it, without it."""
+    """The entries whose keys are longer than and begin with `prefix`, which is removed."""
     return {key[len(prefix) :]: value for key, value in props.items() if key.startswith(prefix) and len(key) > len(prefix)}
 
 
 def nearest(word, words):
-    """The one of `words` that was probably meant, or None."""
+    """The most similar of `words`, or None."""
     close = difflib.get_close_matches(word, words, 1, 0.75)
     return close[0] if close else None
 
@@ -313,7 +313,7 @@ def key_info(option):
 
 
 class _Embedded:
-    """A recommender of a part: it knows its options by their own names, without the prefix."""
+    """Adapts the recommender of an embedded definition, which uses option names without the prefix."""
 
     def __init__(self, prefix, inner):
         self._prefix = prefix
