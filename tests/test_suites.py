@@ -72,7 +72,7 @@ def faulty(task):
 @pytest.mark.parametrize(
     "task, test, said",
     [
-        (Doubles, "test_it_goes_on_behind_each_offset", "are too many"),
+        (Doubles, "test_it_goes_on_behind_each_offset", "surplus"),
         (Forgets, "test_it_goes_on_behind_each_offset", "records arrived|started behind"),
         (Deaf, "test_a_poll_that_waits_comes_back_when_it_is_stopped", "continued for"),
     ],
