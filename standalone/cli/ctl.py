@@ -9,7 +9,7 @@
     ctl_init.py        sample configurations         ctl_doctor.py   checks of the worker's machine
     ctl_top.py         live rates and lag            ctl_distributed.py  migrating from connect-distributed
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, but a connector or task named in the command is FAILED.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, but a connector or task in the result is FAILED.
 """
 
 import os
@@ -49,7 +49,7 @@ _COMPLETE_VARIABLE = "_CONNECTCTL_COMPLETE"
 def main(context, url, user, cacert, cert, key):
     """Monitor and control a running worker and its connectors.
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a connector or task named in the command is FAILED.
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a connector or task in the result is FAILED.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False

@@ -73,7 +73,7 @@ def parse_spec(mappings):
 
 
 class Cast(FieldTransform):
-    """Cast fields, or the whole key or value, to another type: numbers are truncated to fit, strings are parsed, everything casts to string.
+    """Cast fields, or the whole key or value, to another type: numbers are truncated to fit, strings are parsed, all supported types cast to string.
 
     spec=port:int32,ok:boolean      {"port": "8080", "ok": 1}  ->  {"port": 8080, "ok": true}
     spec=string                     42  ->  "42"
