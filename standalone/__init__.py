@@ -1,7 +1,7 @@
 """Kafka Connect's standalone mode as one Python process: the public names.
 
-Everything a connector, converter or transform needs is imported from here, and what is not here is nobody's to import. The names
-are listed in public.py, which is loaded with the first of them: a command that needs none answers at once.
+Connectors, converters and transforms import everything that they need from here; other modules are internal. public.py lists the
+names and is loaded on first use, so a command that uses none starts quickly.
 """
 
 import importlib.util

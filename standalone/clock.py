@@ -1,21 +1,21 @@
-"""The clock of runtime, log and REST, which tests replace."""
+"""The clock of runtime, log and rest; tests inject their own."""
 
 import time
 
 
 class Clock:
-    """Real time. All waits go through `wait`, on an event with a timeout."""
+    """Real time. `wait` is the only way to wait: on an event, with a timeout."""
 
     def now_ms(self):
         """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self):
-        """Seconds that never go back."""
+        """Monotonic seconds."""
         return time.monotonic()
 
     def wait(self, event, seconds):
-        """Wait at most so long until the threading.Event or Condition is signalled; return whether it was."""
+        """Wait for the threading.Event or Condition, up to the timeout; returns whether it was signalled."""
         return event.wait(seconds)
 
 

@@ -1,4 +1,4 @@
-"""The connector API: base classes, the contexts they get, and the order of calls.
+"""The connector API: the base classes, their contexts, and the order of calls.
 
 A *connector* validates its configuration and splits the work into task configurations. A *task* does the work, on its own thread.
 
@@ -6,30 +6,30 @@ A *connector* validates its configuration and splits the work into task configur
              commit_record after each acknowledgement, commit after each fsync of the offsets
     sink:    SinkConnector.start → task_configs → SinkTask.initialize → start → open → put, put, … (pre_commit → flush) → close → stop
 
-All methods of a task are called on its own thread, except `stop` of a source task, which another thread calls while poll may be
-waiting. Raise RetriableError to be called again with the same records; any other exception fails the task.
+All methods of a task are called on its own thread, except `stop` of a source task: another thread calls it, possibly while poll is
+waiting. Raise RetriableError to be called again later with the same records; anything else fails the task.
 
-A sink that finds single bad records reports them and continues:
+A sink reports single bad records and continues:
 
-    reporter = self.context.errant_record_reporter()        in start(); None if reports are not configured
+    reporter = self.context.errant_record_reporter()        in start(); None if error reporting is not configured
     reporter.report(record, error)                          in put() or flush()
 
-and a sink whose put() may get the same records twice declares `put_is_idempotent = True`: with errors.tolerance=all the worker bisects a
-batch that it rejects until each bad record is alone, and reports those.
+A sink with an idempotent put() declares `put_is_idempotent = True`: with errors.tolerance=all a failed batch is then bisected, put()
+is called again with each half, and the bad records are reported.
 """
 
 import enum
 
 
 class ExactlyOnceSupport(enum.Enum):
-    """Whether a source knows the offset after each record, so that transactions can deliver each exactly once."""
+    """Whether a source supports exactly-once delivery: every record has an offset from which the source can resume."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
 
 
 class ConnectorTransactionBoundaries(enum.Enum):
-    """Whether a source defines its own transaction boundaries."""
+    """Whether a source can define its own transaction boundaries."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -42,7 +42,7 @@ class Connector:
     java_name = None
     version = None
     task_class = None
-    passing = ()  # prefixes of keys outside config_def that the connector reads: settings of its own clients
+    passing = ()  # prefixes of keys that are valid though not in config_def: settings of the connector's clients
 
     context = None
     config = None
@@ -51,45 +51,45 @@ class Connector:
         self.context = context
 
     def start(self, config):
-        """Take the configuration (a dict of strings). Called first, once."""
+        """Receive the configuration (a dict of strings). Called once, before all other methods."""
         self.config = config
 
     def task_configs(self, max_tasks):
-        """Return at most `max_tasks` configurations, one for each task."""
+        """A list of at most `max_tasks` configurations, one per task."""
         return [dict(self.config)]
 
     def stop(self):
         pass
 
     def validate(self, config):
-        """Check a configuration beyond config_def: return {key: error message}. Do not contact other systems: see try_out."""
+        """Check a configuration beyond config_def: return {key: message} of the errors. Must not use the network: see try_out."""
         return {}
 
     def try_out(self, config):
-        """Check during validation whether the systems in the configuration are reachable: return {key: error message}.
+        """Check whether the external systems in the configuration can be reached: {key: message} of the errors.
 
-        An error does not prevent the connector's creation: the system may be available when the task starts or restarts.
+        Only validation calls it. It never prevents a connector's creation: a system that is down now may be up when the task starts.
         """
         return {}
 
 
 class SourceConnector(Connector):
-    """Imports data into Kafka."""
+    """Reads data from an external system."""
 
     def alter_offsets(self, config, offsets):
         """Check offsets that an operator sets ([(source_partition, source_offset or None), …]). Raise ConnectError to refuse them.
 
-        Return True if the connector has applied the change outside the offsets file, too, or if nothing more is needed.
+        Return True if the connector applied the change to its own external offsets, or has none.
         """
         return False
 
     def exactly_once_support(self, config):
-        """An ExactlyOnceSupport for this configuration; None: unknown, so that exactly.once.support=required is refused."""
+        """An ExactlyOnceSupport for this configuration; None if unknown: exactly.once.support=required is then refused."""
         return None
 
     def has_end(self, config):
-        """Whether tasks with this configuration are finite and call `context.end()`. The worker exits when all finite sources have
-        finished."""
+        """Whether tasks with this configuration end, and report it by `context.end()`. The worker exits once all such sources have
+        ended."""
         return False
 
     def can_define_transaction_boundaries(self, config):
@@ -98,7 +98,7 @@ class SourceConnector(Connector):
 
 
 class SinkConnector(Connector):
-    """Exports data from Kafka."""
+    """Writes data to an external system."""
 
     def alter_offsets(self, config, offsets):
         """Check offsets that an operator sets ({(topic, partition): offset or None}). Raise ConnectError to refuse them."""
@@ -106,32 +106,32 @@ class SinkConnector(Connector):
 
 
 class ConnectorContext:
-    """What a connector can request from the worker."""
+    """The worker's services for a connector."""
 
     name = None
 
     def request_task_reconfiguration(self):
-        """The input has changed: call task_configs again soon."""
+        """The input has changed: request new task configurations."""
         raise NotImplementedError
 
     def raise_error(self, error):
-        """The connector cannot continue: mark it FAILED."""
+        """Report that the connector cannot continue: it becomes FAILED."""
         raise NotImplementedError
 
     def offset_reader(self):
-        """For a source connector: the OffsetReader of its stored offsets."""
+        """The OffsetReader of a source connector's stored offsets."""
         raise NotImplementedError
 
 
 class OffsetReader:
-    """Reads stored source offsets."""
+    """Reads the last stored source offsets."""
 
     def offset(self, partition):
-        """The source offset of that source partition (a dict), or None."""
+        """The source offset of a source partition (a dict), or None."""
         raise NotImplementedError
 
     def offsets(self, partitions):
-        """The same for several partitions: a list in their order."""
+        """The offsets of multiple source partitions: a list in the same order."""
         return [self.offset(partition) for partition in partitions]
 
 
@@ -146,34 +146,34 @@ class SourceTask:
         self.context = context
 
     def start(self, config):
-        """Take this task's configuration, open resources, and read the stored offsets from self.context.offset_reader."""
+        """Receive this task's configuration, open resources, and read the starting offset from self.context.offset_reader."""
         self.config = config
 
     def poll(self):
-        """Return a list of SourceRecords, a SourceBatch (or several in a list), or None for nothing.
+        """A list of SourceRecords, or a SourceBatch (or a list of them), or None if there is no data.
 
-        Wait for data if there is none, but return soon (within about a second), or when stop() is called.
+        May wait for data, but must return within about a second, and when stop() is called.
         """
         raise NotImplementedError(f"{type(self).__name__} must define poll()")
 
     def commit_record(self, record, metadata):
-        """That record is acknowledged: `metadata` has its topic, partition, offset; None if a transform dropped it, or it failed.
+        """The record is acknowledged. `metadata` has its topic, partition and offset; it is None if a transform dropped the record, or it failed.
 
-        Called once per record. If a transform made several of it: after the last of those, with its metadata.
+        Called once per record. If a transform made several records of it: after the last of those, with its metadata.
         """
 
     def commit_batch(self, batch, rows, topic, partition, offset):
-        """Replaces commit_record for tasks that poll batches: these rows of a batch (an array of row numbers) are acknowledged, in that
-        order, from `offset` on; None if the broker no longer knows it. Rows that a transform dropped, or that failed, are not included."""
+        """Replaces commit_record for tasks that poll batches: these rows of a batch (an array of row numbers) are acknowledged, in this
+        order, from `offset` on (None if the broker no longer knows it). Not called for rows that were dropped or failed."""
 
     def commit(self):
-        """The offsets of acknowledged records are stored: after each `offset.flush.interval.ms`, even if nothing is new."""
+        """The offsets of all acknowledged records are stored. Called every `offset.flush.interval.ms`, even without new offsets."""
 
     def stop(self):
-        """Make a waiting poll return; called on another thread. Close resources only after poll has returned: see `close`."""
+        """Called from another thread: make a waiting poll return. Close resources in `close`, after poll has returned."""
 
     def close(self):
-        """Called last, on the task's own thread, after the last poll."""
+        """Close resources. Called on the task's own thread after the last poll."""
 
 
 class SourceTaskContext:
@@ -181,25 +181,25 @@ class SourceTaskContext:
     task = None  # the task's number
     configs = None  # the task's current configuration
     offset_reader = None
-    transaction_context = None  # a TransactionContext with transaction.boundary=connector; else None
+    transaction_context = None  # a TransactionContext if transaction.boundary=connector, else None
 
     def end(self):
-        """This poll is the last. Once its records are published and their offsets stored, the task has finished, and rests."""
+        """Declare this poll the last. Its records are published and their offsets stored; then the task ends."""
         raise NotImplementedError
 
 
 class TransactionContext:
-    """Defines a source's transaction boundaries. A boundary after a record applies even if a transform drops that record.
+    """Defines a source's transaction boundaries. A boundary after a record takes effect even if a transform drops the record.
 
-    `record` is one of the records (the same object) of the current or next poll; without it, the boundary follows the whole poll.
+    `record` is an object that the current or next poll returns. Without it the boundary is after the last polled record.
     """
 
     def commit_transaction(self, record=None):
-        """Commit after that record, or after the whole poll."""
+        """Commit the transaction after this record, or after the whole poll."""
         raise NotImplementedError
 
     def abort_transaction(self, record=None):
-        """Abort: readers of committed records do not see the records since the last boundary up to that record; its offset is stored."""
+        """Abort the transaction after this record: read_committed consumers skip its records. Its offset is stored nevertheless."""
         raise NotImplementedError
 
 
@@ -207,7 +207,7 @@ class SinkTask:
     """Puts records."""
 
     takes_batches = False  # True: put() gets a list of SinkBatch, in columns; False: a list of SinkRecord
-    put_is_idempotent = False  # True: putting the same records again, in order, changes nothing; bad ones are then found by bisection
+    put_is_idempotent = False  # True: repeating puts in the same order changes nothing; bad records are then found by bisection
 
     context = None
     config = None
@@ -220,45 +220,45 @@ class SinkTask:
         self.config = config
 
     def open(self, partitions):
-        """These (topic, partition) pairs are now assigned to this task."""
+        """These (topic, partition) pairs are assigned to this task."""
 
     def prepare(self, batch):
-        """Compute `batch.prepared` of a SinkBatch before its put: slow work that depends only on the batch, done while others are put.
+        """Return `batch.prepared` for a SinkBatch ahead of its put(): slow work on this batch alone can overlap with puts of earlier ones.
 
-        Only for tasks that take batches. Called on any thread, even concurrently; not every batch is prepared, and exceptions are ignored.
+        Only for tasks that take batches. Called from any thread, also concurrently, but not for every batch. Exceptions are ignored.
         """
         return None
 
     def put(self, records):
-        """Take these records. They need not be stored before flush."""
+        """Write these records. They need not be durable before flush."""
         raise NotImplementedError(f"{type(self).__name__} must define put(records)")
 
     def flush(self, offsets):
-        """Store all records that were put: `offsets` ({(topic, partition): next offset}) are about to be committed."""
+        """Make all records durable: `offsets` ({(topic, partition): next offset}) are about to be committed."""
 
     def pre_commit(self, offsets):
-        """Return the offsets to commit now. Default: all, after flush.
+        """The offsets that are safe to commit. Default: all, after flush.
 
-        RetriableError: not now. After any other exception, records since the last commit are put again.
+        On a RetriableError nothing is committed now. On any other exception the task rewinds to the last committed offsets.
         """
         self.flush(offsets)
         return offsets
 
     def close(self, partitions):
-        """These (topic, partition) pairs are no longer assigned. Offsets from pre_commit are committed afterwards, unless this raises."""
+        """These (topic, partition) pairs are revoked. Unless this raises, the offsets returned by pre_commit are then committed."""
 
     def stop(self):
         """Close resources. Called last."""
 
     def metrics(self):
-        """The task's own metrics for /metrics: {name: number}, or {(name, label, value of the label): number}. Called on any thread.
+        """The task's own metrics for /metrics: {name: number}, or {(name, label, label value): number}. Called from any thread.
 
-        A name has lower-case letters and hyphens and begins with the system's name; one that ends in `-total` is a counter."""
+        Names consist of lowercase letters and hyphens and start with the system's name. A name that ends in `-total` is a counter."""
         return {}
 
 
 class SinkTaskContext:
-    """What a sink task can request from the worker. Called on the task's own thread only."""
+    """The worker's services for a sink task. Call them on the task's own thread only."""
 
     connector = None
     task = None
@@ -269,29 +269,29 @@ class SinkTaskContext:
         raise NotImplementedError
 
     def offset(self, offsets):
-        """Continue reading at these offsets, {(topic, partition): offset}, from the next put."""
+        """Seek to {(topic, partition): offset} before the next put."""
         raise NotImplementedError
 
     def pause(self, *partitions):
-        """Stop fetching these pairs for now."""
+        """Pause these partitions."""
         raise NotImplementedError
 
     def resume(self, *partitions):
         raise NotImplementedError
 
     def request_commit(self):
-        """Commit offsets soon, before the interval has passed."""
+        """Request an offset commit before the interval has passed."""
         raise NotImplementedError
 
     def timeout(self, ms):
-        """Call put again after this long at the latest (after a RetriableError: after exactly this long)."""
+        """Call put again within this time (after a RetriableError: exactly then)."""
         raise NotImplementedError
 
     def spark(self, work):
-        """Return the result of `work(session)`, run in the worker's Spark session as one job among those of the chains. Starts the session if needed.
+        """Run `work(session)` in the worker's Spark session, which is started if necessary, and return its result.
 
-        Do not keep Spark objects after `work` returns. RetriableError: the task is being stopped, or Spark's Java process ended
-        during the work; check what it has done until then. ConnectError: Spark does not start.
+        Keep no reference to Spark objects beyond `work`, except its result. Raises RetriableError if the task is being stopped or Spark's JVM
+        ended during the work, which may then be partly done; ConnectError if Spark does not start.
         """
         raise NotImplementedError
 
@@ -301,12 +301,12 @@ class SinkTaskContext:
 
 
 class ErrantRecordReporter:
-    """Takes records that the sink rejects. Thread-safe."""
+    """Receives records that the sink refuses, from any thread."""
 
     def report(self, record, error):
-        """Report a record, as it was put; return a Future that is done once the report is stored.
+        """Report a record from put(); returns a Future that completes once the report is stored.
 
-        No offset of it is committed before, and pre_commit is not called before. Raises ConnectError if errors are not tolerated:
-        do not catch it, so that the task fails.
+        Until then neither is its offset committed nor pre_commit called. Raises ConnectError if errors are not tolerated: do not
+        catch it, so that the task fails.
         """
         raise NotImplementedError

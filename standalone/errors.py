@@ -1,29 +1,29 @@
 """All errors that this program raises on purpose, as one hierarchy.
 
-    ConnectError                     any other failure
-    ├── RetriableError               the same call may succeed later: retry
-    ├── Stopped                      the task is stopping: do not wait
+    ConnectError                     any failure without a more specific class
+    ├── RetriableError               the same call may succeed later: try again
+    ├── Stopped                      the task must end without waiting any longer
     ├── DataError                    this record is bad
     │   ├── SchemaBuilderError       a schema that contradicts itself
-    │   └── SchemaProjectorError     a value that cannot be projected to a schema
-    ├── SerializationError           these bytes cannot be deserialized, or this value not serialized
-    ├── ConfigError                  all wrong keys of a configuration
+    │   └── SchemaProjectorError     a value that does not fit the newer schema
+    ├── SerializationError           the converter cannot read these bytes, or cannot write the value
+    ├── ConfigError                  these keys are wrong: all errors of a configuration at once
     ├── NotFoundError                no such connector, task, plugin or file
-    ├── AlreadyExistsError           the name is taken
-    ├── BadRequestError              an invalid request
-    ├── ConflictError                the request is valid, but not now
+    ├── AlreadyExistsError           the name is in use
+    ├── BadRequestError              a request that cannot be understood
+    ├── ConflictError                the request is valid, but not in the current state
     ├── StartError                   the worker cannot start
     ├── OffsetsError                 the offsets file cannot be trusted
     ├── RegistryError                the schema registry rejected a request or is unreachable
     │   ├── RegistryDataError          ... this schema, subject or id
-    │   ├── RegistryRetriableError     ... transient
-    │   └── RegistryConfigError        ... configuration: credentials, TLS, an invalid URL
-    └── LogError                     the broker rejected a request or is unreachable
-        ├── LogRetriableError        ... transient
-        ├── LogFatalError            ... permanent: fenced, unauthorized, too large
-        └── CorruptBatchError        bytes that are no valid record batch
+    │   ├── RegistryRetriableError     ... temporarily
+    │   └── RegistryConfigError        ... because of credentials, TLS or an invalid address
+    └── LogError                     the log refused or could not be reached
+        ├── LogRetriableError        ... temporarily
+        ├── LogFatalError            ... permanently: fenced, forbidden, too large
+        └── CorruptBatchError        bytes that are no record batch, or have a wrong checksum
 
-Each has in `java_class` the class known from Kafka Connect, which traces, dead letters and REST responses show.
+`java_class` is the corresponding Java class. Traces, dead letters and REST responses show it.
 """
 
 import traceback
@@ -32,7 +32,7 @@ from standalone.secrets import mask
 
 
 def shown_class(error):
-    """The class name of any exception for users: Java's if there is one, else Python's with its module."""
+    """The class name to show for an exception: the Java class if there is one, else Python's with its module."""
     known = getattr(error, "java_class", None)
     if known:
         return known
@@ -41,7 +41,7 @@ def shown_class(error):
 
 
 def trace_of(error):
-    """The error for REST, logs and dead letters: Java's class name, the message, then the stack trace; followed by its causes."""
+    """The stack trace that REST, logs and dead letters show: Java class, message, frames, then the causes."""
     parts, seen = [], set()
     prefix = ""
     while error is not None and id(error) not in seen:
@@ -50,18 +50,18 @@ def trace_of(error):
         parts += (f"{prefix}{shown_class(error)}: {error}\n", _places_in(trace) if trace is not None else getattr(error, _KEPT_PLACES, ""))
         prefix = "Caused by: "
         error = error.__cause__
-    # A message may quote data with an unpaired surrogate, which cannot be encoded: it is shown as \ud800.
+    # A message may quote data with an unpaired surrogate, which cannot be encoded as UTF-8: it is shown as \ud800.
     return mask("".join(parts)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def without_frames(error):
-    """Strip an error and its causes to what trace_of shows.
+    """Replace the tracebacks of an error and its causes by the text that trace_of shows.
 
-    The frames in a traceback refer to everything in use, down to the record's batch and, through a list of failures, the error itself:
-    a cycle that only the garbage collector frees.
+    Frames in a traceback reference the record's whole batch and, through the list of failures, the error itself: a reference cycle that
+    only the garbage collector frees.
     """
     for _ in range(_DEEPEST):
-        _set(error, "__context__", None)  # only causes are shown, not contexts
+        _set(error, "__context__", None)  # only causes are shown, not the context
         if error.__traceback__ is not None:
             _set(error, _KEPT_PLACES, _places_in(error.__traceback__))
             error.with_traceback(None)
@@ -71,14 +71,14 @@ def without_frames(error):
 
 
 _set = BaseException.__setattr__  # an error may be a frozen dataclass
-_DEEPEST = 100  # limit for causes, which may be cyclic
+_DEEPEST = 100  # causes, in case they form a cycle
 _KEPT_PLACES = "_places_it_went_through"
 _MOST_PLACES, _LONGEST_PLACES = 1000, 50
 _places = {}  # (id of code, instruction, ...) -> (its text, the code objects): a cache: bad records fail at the same few places
 
 
 def _places_in(trace):
-    """The lines of a stack trace, innermost first, as in Java."""
+    """The frames, one per line; innermost first, as in Java."""
     key, step = [], trace
     while step is not None:
         key += (id(step.tb_frame.f_code), step.tb_lasti)
@@ -125,7 +125,7 @@ class SerializationError(ConnectError):
 
 
 class ConfigError(ConnectError):
-    """`errors` maps each wrong key to its error message."""
+    """`errors` maps each wrong key to its message."""
 
     java_class = "org.apache.kafka.common.config.ConfigException"
 
@@ -135,7 +135,7 @@ class ConfigError(ConnectError):
 
     @classmethod
     def of(cls, errors, where=""):
-        """One error from {key: message}."""
+        """One error for {key: message}."""
         lines = "; ".join(f"{key}: {message}" for key, message in errors.items())
         return cls(f"{where}{': ' if where else ''}{lines}", errors)
 
@@ -165,7 +165,7 @@ class OffsetsError(StartError):
 
 
 class RegistryError(ConnectError):
-    """`status` is the HTTP status and `code` the registry's own error code; both None without a response."""
+    """`status` is the HTTP status and `code` the registry's error code; both are None without a response."""
 
     def __init__(self, message, status=None, code=None):
         super().__init__(message)
@@ -187,7 +187,7 @@ class RegistryConfigError(RegistryError, ConfigError):
 
 
 class LogError(ConnectError):
-    """`java_class` may be set on the instance to the broker's error."""
+    """`java_class` may be set on the instance to the class of the broker's error."""
 
     java_class = "org.apache.kafka.common.KafkaException"
 

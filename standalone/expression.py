@@ -1,7 +1,7 @@
-"""Expressions over columns, written down as they are said and not computed.
+"""Unevaluated expressions over columns.
 
-A transform says its columnar form in the words of pyspark.sql.functions and of pyspark's Column. What it says is kept as a tree, so
-that the pipeline can tell an edit of the schema, which costs nothing, from what is computed, which is Spark's.
+A transform's columnar form uses the functions of pyspark.sql.functions and the methods of pyspark's Column. They build a tree, so that the
+pipeline can distinguish schema edits, which cost nothing, from computations, which run in Spark.
 
     from standalone import F
 
@@ -12,7 +12,7 @@ COLUMN = "Column."  # the functions that are methods of pyspark's Column begin w
 
 
 class Expression:
-    """A function of Spark's and what it is given: expressions and plain values. Never changes; one is equal to itself alone."""
+    """A Spark function and its arguments: expressions and plain values. Immutable; compared by identity."""
 
     __slots__ = ("function", "given")
 
@@ -21,7 +21,7 @@ class Expression:
         self.given = given
 
     def __bool__(self):
-        raise TypeError("An expression over columns has no truth of its own: join conditions by &, | and ~.")
+        raise TypeError("An expression over columns has no truth value: combine conditions with &, | and ~.")
 
     def __iter__(self):
         raise TypeError("An expression over columns cannot be iterated over.")
@@ -65,19 +65,19 @@ class _Functions:
 F = _Functions()
 
 
-FLOAT_TEXT = "float_text"  # not one of Spark's: each version of Java writes digits of its own
+FLOAT_TEXT = "float_text"  # not a Spark function: Java versions print floats with different digits
 
 
 def float_text(number, kind):
-    """The text of a float32 or float64 column in the digits of Java 17, written by a kernel behind Spark's job. Nothing can compute with it."""
+    """The text of a float32 or float64 column as Java 17 prints it. A kernel writes it after Spark's job, so it cannot be used in expressions."""
     return Expression(FLOAT_TEXT, number, kind)
 
 
-MISFIT_WITHIN = "misfit_within"  # neither: a kernel finds it in the buffers of lists and maps that are as they came
+MISFIT_WITHIN = "misfit_within"  # not a Spark function either: a kernel checks the buffers of unchanged lists and maps
 
 
 def misfit_within(items, schema, said):
-    """Where a list or map of the schema holds a null that is forbidden; `said` is the same for Spark, which computes it of lists just made."""
+    """True in rows where a list or map of the schema contains a forbidden null; `said` is the Spark expression, for computed lists."""
     return Expression(MISFIT_WITHIN, items, schema, said)
 
 

@@ -1,6 +1,6 @@
-"""Packages that only some plugins need, and the extra of ours that installs them: pip install 'connect-standalone[avro]'.
+"""Packages that only some plugins need, and the extras that install them: pip install 'connect-standalone[avro]'.
 
-Also the other way around: packages that are installed and not wanted, `with without("pandas"): ...`.
+Also hides installed packages: `with without("pandas"): ...`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ EXTRAS = {
 
 
 def extra_of(error):
-    """The extra that brings the module that an import did not find; None where none of ours does."""
+    """The extra that contains the module missing in an import; None if no extra does."""
     missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     for module, extra in EXTRAS.items():
         # `google` itself is what an import misses where no package of that namespace is installed.
@@ -33,7 +33,7 @@ def extra_of(error):
 
 
 def advice(error):
-    """What to install, to be put after the error's own words; "" where an extra does not help."""
+    """The install command to append to an error message; "" if no extra helps."""
     extra = extra_of(error)
     return f". Install it: pip install 'connect-standalone[{extra}]'" if extra else ""
 
@@ -47,7 +47,7 @@ def is_installed(module):
 
 @contextlib.contextmanager
 def without(module):
-    """What is imported within finds no such module, unless it is loaded already. For libraries that load what they can do without."""
+    """Hide modules from imports in this context, unless already loaded. For libraries that import optional dependencies."""
     if module in sys.modules:
         yield
         return
@@ -60,7 +60,7 @@ def without(module):
 
 
 def installed():
-    """{extra: whether all its modules are there}."""
+    """{extra: whether all its modules are installed}."""
     found = {}
     for module, extra in EXTRAS.items():
         found[extra] = found.get(extra, True) and is_installed(module)

@@ -4,7 +4,7 @@
     open_allowed("/var/log/app.log", os.O_RDONLY)     a descriptor
     open_allowed("/etc/passwd", os.O_RDONLY)          ConfigError; so is a symbolic link in /var/log that leads there
 
-One limit for the process, as there is one worker. Where none is set everything may be opened that the process may open.
+The limit applies to the whole process. Without one, all files that the process can open are allowed.
 """
 
 import os
@@ -17,26 +17,26 @@ _allowed = None
 
 
 def allow_only(paths):
-    """Allow only these folders, with everything below them, and files; None or empty: all."""
+    """Allow only these files and folders, including subfolders; None or an empty list allows all."""
     global _allowed
     _allowed = [os.path.realpath(path) for path in paths] if paths else None
 
 
 def check_allowed_file(path):
-    """Raise ConfigError if the file at this path, with all links resolved, must not be opened."""
+    """Raise ConfigError if the file that this path resolves to is not allowed."""
     if _allowed is not None:
         _check(path, os.path.realpath(path))
 
 
 def open_allowed(path, flags, mode=0o666):
-    """Like os.open. Raises ConfigError if the file must not be opened, OSError if it cannot be."""
+    """Like os.open. Raises ConfigError if the file is not allowed, OSError if it cannot be opened."""
     if _allowed is None:
         return os.open(path, flags, mode)
     real = os.path.realpath(path)
     _check(path, real)
     descriptor = os.open(real, flags, mode)
     try:
-        # A link may have been created since: check what was actually opened.
+        # A symbolic link may have been created since the check: check the file that was opened.
         _check(path, os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)"))
     except BaseException:
         os.close(descriptor)
@@ -47,4 +47,4 @@ def open_allowed(path, flags, mode=0o666):
 def _check(path, real):
     if not any(real == each or real.startswith(each.rstrip("/") + "/") for each in _allowed):
         leads = "" if real == path else f", which leads to '{real}',"
-        raise ConfigError.of({"file": f"'{path}'{leads} may not be opened: it is in none of the worker's {KEY} ({', '.join(_allowed)})"})
+        raise ConfigError.of({"file": f"'{path}'{leads} may not be opened: it is outside the worker's {KEY} ({', '.join(_allowed)})"})

@@ -1,11 +1,11 @@
-"""Kernels: shared loops over bytes, run as machine code without the GIL, or as plain Python.
+"""Kernels: shared loops over bytes that run as machine code without the GIL, or as plain Python.
 
-Records never wait for the compiler. A kernel with cached machine code runs that; without it, the kernel runs as Python, correct but slow,
-while another process compiles all missing kernels. So a kernel must behave the same both ways:
-- an array of bytes is a memoryview in Python: its items are ints. Other arrays are numpy's, whose items wrap around as in machine code.
-- values that must wrap are np.uint64; a value that may be negative must not be converted from int to np.uint64.
+No call waits for the compiler. A kernel runs as machine code if that is cached; otherwise it runs as Python, which is correct but slow,
+while another process compiles all kernels. So a kernel must behave the same both ways:
+- in Python an array of bytes is a memoryview, whose items are ints. Other arrays are numpy arrays, whose items wrap as in machine code.
+- values that must wrap are np.uint64; a Python int that may be negative is never converted to np.uint64.
 
-Callers with a faster alternative for many records call `ready()` first.
+Callers with an alternative for many records check `ready()` first.
 """
 
 import functools
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2  # between two checks for missing machine code
 
 
-# --- What arguments are ---------------------------------------------------------------------------------------------
+# --- Argument types -------------------------------------------------------------------------------------------------
 
 
 def _array(kind, dimensions=1):
@@ -51,7 +51,7 @@ CODES_BY_ROW, INTS_BY_ROW, LONGS_BY_ROW, REALS_BY_ROW, FLAGS_BY_ROW = (
 
 
 def readonly(array):
-    """The array in the form that kernels take: contiguous and read-only."""
+    """The array as a kernel argument: contiguous and read-only."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -60,11 +60,11 @@ def readonly(array):
 # --- Kernels --------------------------------------------------------------------------------------------------------
 
 _all = []
-_absent = {}  # kernels without machine code here -> True; a dict, since other threads may read it while it changes
+_absent = {}  # kernels without machine code -> True; a dict, because other threads read it while it changes
 
 
 def compiled(function):
-    """Declare a kernel. Annotations give its argument types; a function without annotations can be called by other kernels only."""
+    """Decorator that makes a kernel. Annotations give the argument types; only other kernels can call one without annotations."""
     return Kernel(function)
 
 
@@ -87,7 +87,7 @@ class Kernel:
 
     @property
     def _numba_type_(self):
-        """Lets numba compile calls of this kernel."""
+        """The kernel as numba sees it when another kernel calls it."""
         return types.Dispatcher(self._dispatcher)
 
     @functools.cached_property
@@ -99,27 +99,27 @@ class Kernel:
         return Code(self.function, self.name, self.signature)
 
     def plain(self, *arguments):
-        """Run as Python."""
+        """Run the kernel as Python."""
         with np.errstate(all="ignore"):
             return self.function(*map(_as_python, arguments))
 
     def is_there(self):
-        """Whether the machine code is available now."""
+        """Whether its machine code is cached."""
         if not self._was_seen:
             self._was_seen = self not in _absent or self._code.path() is not None
         return self._was_seen
 
     def load(self):
-        """Switch to machine code if it is available; return whether it is."""
+        """Load cached machine code; returns whether there was any."""
         try:
             self._compile()
-        except NotCompiled:  # the cached code was deleted or damaged
+        except NotCompiled:  # it was cached, but is deleted or damaged
             self._was_seen = False
             return False
         return True
 
     def compile(self):
-        """The same, but compile now if needed."""
+        """Load the machine code; compile it in this process if it is not cached."""
         self._code.may_compile = True
         self._compile()
 
@@ -144,7 +144,7 @@ class Kernel:
     def _machine(self, *arguments):
         try:
             return self._dispatcher(*arguments)
-        except TypeError:  # a strided array, or another number type: too rare to compile another version
+        except TypeError:  # a non-contiguous array or another dtype: too rare to compile for
             return self._dispatcher(*map(_fitting, arguments, self.signature))
 
 
@@ -162,20 +162,20 @@ _loading = threading.RLock()
 
 
 def kernels():
-    """All kernels of the imported modules, in the order of their definition."""
+    """All kernels of the imported modules, in order of definition."""
     return list(_all)
 
 
-# --- Machine code, made elsewhere -----------------------------------------------------------------------------------
+# --- Compilation in another process ---------------------------------------------------------------------------------
 
 
 class _Elsewhere:
-    """The process that compiles, if any: `python -m standalone.warm_up`. It exits when this process does."""
+    """The compiler process, if any: `python -m standalone.warm_up`. It ends with this process."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.process = None
-        self.asked = set()  # the kernels that it was started for: it is started only once for each
+        self.asked = set()  # kernels that it was started for: it is started only once for each
         self.look_at = 0.0
 
 
@@ -183,7 +183,7 @@ _elsewhere = _Elsewhere()
 
 
 def ready():
-    """Whether the machine code of all imported kernels is available. If not, it is being compiled; this never waits."""
+    """Whether the machine code of all imported kernels is cached. If not, starts its compilation without waiting for it."""
     unseen = [kernel for kernel in list(_absent) if not kernel._was_seen]
     if not unseen:
         return True
@@ -198,9 +198,9 @@ def ready():
 
 
 def compile_elsewhere():
-    """Compile missing kernels in another process, at the lowest priority."""
+    """Start a process with the lowest priority that compiles missing machine code."""
     if not _elsewhere.lock.acquire(blocking=False):
-        return  # another thread is doing so
+        return  # another thread is already doing this
     try:
         if _elsewhere.process is not None:
             return
@@ -218,7 +218,7 @@ def compile_elsewhere():
 def _started(modules):
     return subprocess.Popen(
         [sys.executable, "-m", "standalone.warm_up", "--for-parent", *modules],
-        stdin=subprocess.PIPE,  # closed when this process ends, for any reason
+        stdin=subprocess.PIPE,  # closed when this process ends, even by SIGKILL
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
@@ -237,19 +237,19 @@ def _follow(elsewhere, process):
 
 def _complain(reason):
     log.warning(
-        "Records are processed slowly, in plain Python, because kernels could not be compiled: %s. "
-        "Run `python -m standalone.warm_up` to see the errors; the worker also tries again at its next start.",
+        "Kernels could not be compiled, so records are processed slowly in plain Python: %s. "
+        "Run `python -m standalone.warm_up` to see the error; the worker looks for compiled code again at its next start.",
         reason,
     )
 
 
-# --- What numba knows and Python says otherwise ---------------------------------------------------------------------
+# --- Operations with separate forms for numba and Python ------------------------------------------------------------
 
 
 def copy(target, target_at, source, source_at, count):
     """target[target_at : target_at + count] = source[source_at : ...], as by memcpy.
 
-    A slice assignment takes seven times as long on short items, because it first checks whether the two arrays overlap.
+    In machine code a slice assignment takes seven times as long for short items, because it first checks whether the arrays overlap.
     """
     target[target_at : target_at + count] = source[source_at : source_at + count]
 
@@ -297,7 +297,7 @@ def _lower_word_at(context, builder, signature, arguments):
 
 @compiled
 def gather(data: BYTES, starts: LONGS, lengths: INTS, out: written(BYTES)):
-    """Copy all slices of `data` one after another into `out`."""
+    """Copy the slices of `data` to `out` one after another."""
     at = 0
     for row in range(len(starts)):
         length = lengths[row]
@@ -309,7 +309,7 @@ def gather(data: BYTES, starts: LONGS, lengths: INTS, out: written(BYTES)):
 
 @compiled
 def join(data: BYTES, starts: LONGS, lengths: INTS, ending: BYTES, null: BYTES, out: written(BYTES)):
-    """Like `gather`, with `ending` after each item, and `null` for a null; return the bytes written."""
+    """Like `gather`, with `ending` after each item and `null` for nulls; returns the number of bytes written."""
     at = 0
     for row in range(len(starts)):
         length = lengths[row]

@@ -1,10 +1,10 @@
-"""The test kit's worker: the whole of it inside the test's process, on an embedded log with a free port, without Spark.
+"""The test kit's worker: a whole worker in the test's process, with an embedded log on a free port, without Spark.
 
     with LocalWorker(tmp_path) as worker:
         records = worker.run_source({"connector.class": "FileStreamSource", "topic": "logs"}, lines=["foo", "bar"])
         worker.run_sink({"connector.class": "FileStreamSink", "file": "out", "topics": "logs"}, [b"one", b"two"])
 
-`standalone.testing` gives all of it, `standalone.pytest_plugin` makes fixtures of it. Nothing heavy is imported before it is needed.
+`standalone.testing` exports all of it, `standalone.pytest_plugin` provides fixtures. Heavy imports are deferred.
 """
 
 import atexit
@@ -16,16 +16,16 @@ import threading
 import time
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-PATIENCE_SECONDS = float(os.environ.get("CONNECT_TEST_PATIENCE", 15))  # a slow machine may need more
+PATIENCE_SECONDS = float(os.environ.get("CONNECT_TEST_PATIENCE", 15))  # increase it on slow machines
 _LOOK_SECONDS = 0.005
-_QUIET_SECONDS = 0.05  # in which no more may come after what was awaited
+_QUIET_SECONDS = 0.05  # in which no further record may arrive
 
 LogRecord = collections.namedtuple("LogRecord", "topic partition offset timestamp key value headers")
-LogRecord.__doc__ = """A record as it is in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
+LogRecord.__doc__ = """A record in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
 
 
 def wait_for(condition, seconds=PATIENCE_SECONDS, what=""):
-    """What the condition returns, once that is true; an AssertionError at the deadline."""
+    """Wait until the condition returns a true value, and return it; AssertionError on timeout."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"timed out after {seconds} s waiting for {what or condition}"
@@ -34,11 +34,11 @@ def wait_for(condition, seconds=PATIENCE_SECONDS, what=""):
 
 
 def apply_transforms(config, record, spark=None):
-    """The record after the transforms of a connector's properties; None where one of them drops it, a list where they make several of it.
+    """Apply the transforms in a connector's properties: returns the record, None if it is dropped, or a list of several records.
 
-    Give what is in the connector's file: `transforms`, `transforms.ALIAS.*`, `predicates`… All that is wrong with it is one
-    ConfigError, and what a transform raises is raised. Sql runs in the session of the SessionHolder `spark`; without one a session is
-    started, which the process then keeps.
+    Takes the keys of the connector's file: `transforms`, `transforms.ALIAS.*`, `predicates`… Configuration errors are raised as one
+    ConfigError; a transform's exceptions are raised unchanged. Sql runs in the session of the SessionHolder `spark`; without one, a
+    session is started for the rest of the process.
     """
     from standalone.data.record import SinkRecord
     from standalone.plugins import Plugins
@@ -82,7 +82,7 @@ def _own_spark():
 
 @contextlib.contextmanager
 def failing(owner, method, error, times=1):
-    """Within it the first calls of that method of a class raise the error, as many as `times` says; None for all of them."""
+    """In this context the first `times` calls of a class's method raise the error; None: all calls."""
     original, left, lock = getattr(owner, method), [times], threading.Lock()
 
     def wrapped(*arguments, **named):
@@ -106,9 +106,9 @@ def failing(owner, method, error, times=1):
 
 
 class LocalWorker:
-    """`with LocalWorker(folder) as worker:` … the same folder again is a restart.
+    """`with LocalWorker(folder) as worker:`; reusing the folder is a restart.
 
-    Named arguments are worker properties, with two underscores for a dot. Both converters are StringConverter unless they say otherwise.
+    Keyword arguments are worker properties, with two underscores for a dot. Both converters default to StringConverter.
     """
 
     def __init__(self, folder, **props):
@@ -116,7 +116,7 @@ class LocalWorker:
         self.props = {
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
-            "embedded.log.retention.ms": "-1",  # tests give records what time they like, and look for them later
+            "embedded.log.retention.ms": "-1",  # tests use arbitrary timestamps; retention must not delete the records
             "listeners": "http://127.0.0.1:0",
             "embedded.registry.listener": "127.0.0.1:0",
             "key.converter": STRING,
@@ -125,10 +125,10 @@ class LocalWorker:
             "offset.flush.interval.ms": "200",
             "spark.start": "lazy",
             "pipeline.engine": "rows",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the compiler that optimises hardest is not worth its time to a test
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the C2 compiler takes longer than it saves in a test
             **_keys(props),
         }
-        self.files = []  # of connectors and statements, as the command line names them
+        self.files = []  # connector and statement files, as on the command line
         self.process = None
         self._client = None
 
@@ -141,14 +141,14 @@ class LocalWorker:
         except BaseException:
             self.process.close()
             raise
-        self.process.worker.session.archive_after_seconds = None  # it would be ended before the archive is done, and begin it again each time
+        self.process.worker.session.archive_after_seconds = None  # short-lived workers would start the archive each time and never finish it
         self._opened()
         self.process.create_connectors(self.files)
         self._client = _LogClient(self.process.worker.log_settings({}))
         return self
 
     def _opened(self):
-        """It is there, and has no connectors yet."""
+        """Start the worker without connectors."""
 
     def __exit__(self, *_):
         self._client.close()
@@ -160,17 +160,17 @@ class LocalWorker:
 
     @property
     def bootstrap(self):
-        """Where the log is, for any Kafka client."""
+        """Bootstrap servers for any Kafka client."""
         return self.process.worker.bootstrap
 
     # --- Connectors ----------------------------------------------------------------------------------------------------
 
     def create(self, name, config):
-        """Start a connector, as a POST to /connectors does. Raises ConfigError with all that is wrong."""
+        """Create a connector like POST /connectors. Raises ConfigError with all errors."""
         return self.herder.create(name, _keys(config))
 
     def states(self, name):
-        """The connector's state, then that of each task."""
+        """The states of the connector and of each task."""
         status = self.herder.status(name)
         return [status["connector"]["state"]] + [task["state"] for task in status["tasks"]]
 
@@ -183,10 +183,10 @@ class LocalWorker:
         return next((part["trace"] for part in (status["connector"], *status["tasks"]) if part["state"] == "FAILED"), None)
 
     def run_source(self, config, lines=None, count=None, topic=None, seconds=PATIENCE_SECONDS):
-        """What a source connector brought to the topic: a list of LogRecords. It is deleted then.
+        """Run a source connector, delete it, and return the LogRecords that it published.
 
-        With `lines` a file of them is what its key `file` names, and as many records are awaited unless `count` says otherwise. The topic
-        is the one that its key `topic` names, unless `topic` says otherwise.
+        `lines` are written to a file for its key `file`; the same number of records is expected unless `count` is given. The topic is
+        that of its key `topic` unless `topic` is given.
         """
         config = _keys(config)
         name, topic = config.setdefault("name", "tested"), topic or config["topic"]
@@ -199,13 +199,13 @@ class LocalWorker:
         with self._running(name, config):
             found = self.records(topic, before + count, seconds, failed=lambda: self.trace(name))[before:]
         more = self._count(topic) - before - count
-        assert not more, f"the connector brought {more} records more than the {count} that were awaited"
+        assert not more, f"the connector published {more} records more than the expected {count}"
         return found
 
     def run_sink(self, config, messages, seconds=PATIENCE_SECONDS):
-        """Feed a sink connector: it is over, and the connector deleted, when the offsets after all messages are committed.
+        """Run a sink connector until it has committed the offsets of all messages, then delete it.
 
-        `messages` are sent to the first of its `topics`: values as bytes or text, (key, value) pairs, or LogRecords.
+        `messages` are sent to the first of its `topics`: values (bytes or str), (key, value) pairs, or LogRecords.
         """
         config = _keys(config)
         name, topic = config.setdefault("name", "tested"), config["topics"].split(",")[0].strip()
@@ -214,7 +214,7 @@ class LocalWorker:
             self.wait_committed(name, topic, seconds)
 
     def wait_committed(self, name, topic, seconds=PATIENCE_SECONDS):
-        """Until a sink has committed the offsets after all that is in the topic; fails early where it FAILED."""
+        """Wait until a sink has committed the end offsets of the topic; fails early if it is FAILED."""
         ends = self._client.ends(topic)
         wait_for(lambda: self._fail_with(self.trace(name)) or self._committed(name, topic) == ends, seconds, f"{name} to commit {ends}")
 
@@ -240,29 +240,29 @@ class LocalWorker:
     # --- The log -------------------------------------------------------------------------------------------------------
 
     def send(self, topic, messages):
-        """Write to a topic; it is made if there is none. Values as bytes or text, (key, value) pairs, or LogRecords."""
+        """Write to a topic, which is created if missing: values (bytes or str), (key, value) pairs, or LogRecords."""
         self._client.send(topic, [_message(topic, each) for each in messages])
 
     def records(self, topic, count, seconds=PATIENCE_SECONDS, failed=lambda: None):
-        """All LogRecords of a topic, by partition and offset, once there are `count` of them; an AssertionError where there are more, or
-        where one more comes soon. Fails early where `failed()` says why.
+        """Wait for `count` LogRecords in a topic and return them by partition and offset. AssertionError if there are more, or if one more
+        arrives soon. Fails early if `failed()` returns a reason.
         """
         return self._client.read(topic, count, seconds, lambda: self._fail_with(failed()))
 
     def all_records(self, topic):
-        """All LogRecords that the topic holds now, by partition and offset: no more than were acknowledged, and none that came twice hides."""
+        """All LogRecords currently in the topic, by partition and offset, including duplicates."""
         return self._client.read_all(topic)
 
     def _count(self, topic):
         return self._client.count(topic)
 
     def values(self, topic, count, seconds=PATIENCE_SECONDS):
-        """Their values alone."""
+        """The values of these records."""
         return [record.value for record in self.records(topic, count, seconds)]
 
     @contextlib.contextmanager
     def log_outage(self):
-        """Within it the embedded log is gone; afterwards it is there again, with all that it had."""
+        """In this context the embedded log is down; afterwards it is up again with its data."""
         log = self.process.worker._embedded
         log.stop()
         try:
@@ -272,7 +272,7 @@ class LocalWorker:
 
     @contextlib.contextmanager
     def log_refusing(self, times=None, for_good=False):
-        """Within it the embedded log takes no records: it answers with an error that passes, or with one that does not."""
+        """In this context the embedded log rejects records, with a retriable or a fatal error."""
         from standalone.log.broker.partitions import Partition
         from standalone.log.broker.refusal import Refusal, codes
 
@@ -297,7 +297,7 @@ def _bytes(item):
 
 
 def read_all(bootstrap, topic):
-    """All LogRecords that a topic of some log holds now; an empty list where there is no such topic."""
+    """All LogRecords currently in a topic of any log; an empty list if the topic does not exist."""
     client = _LogClient({"bootstrap.servers": bootstrap})
     try:
         return client.read_all(topic)
@@ -357,7 +357,7 @@ class _LogClient:
         return Admin(self._clusters.get(config), config, self._clock)
 
     def ends(self, topic):
-        """{partition: the offset after its last record} of those that have records."""
+        """{partition: end offset} of the partitions with records."""
         from standalone.log.admin import LATEST
 
         admin = self._admin()
@@ -365,7 +365,7 @@ class _LogClient:
         return {partition: end for (_, partition), end in admin.list_offsets(dict.fromkeys(pairs, LATEST)).items() if end}
 
     def count(self, topic):
-        """How many records have been written to it."""
+        """The number of records written to it."""
         return sum(self.ends(topic).values()) if topic in self._admin().list_topics() else 0
 
     def read_all(self, topic, seconds=PATIENCE_SECONDS):
@@ -399,7 +399,7 @@ class _LogClient:
         finally:
             consumer.close(0)
         found.sort(key=lambda record: (record.partition, record.offset))
-        assert len(found) == count, f"{len(found)} records in '{topic}', {len(found) - count} more than were awaited: {found[count:][:5]}…"
+        assert len(found) == count, f"{len(found)} records in '{topic}', {len(found) - count} more than expected: {found[count:][:5]}…"
         return found
 
     def _is_at_the_end(self, consumer, pairs):

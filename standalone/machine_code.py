@@ -1,7 +1,7 @@
-"""Where the machine code of kernels is kept: a file a kernel, named by all that the code was made from.
+"""The cache of the kernels' machine code: one file per kernel, named by a hash of all that the code depends on.
 
-A name that is there is therefore the right code, whoever wrote it and whenever; what changed its meaning, in whichever file, has another
-name. Files appear whole or not at all, so that any number of processes may look while another one compiles.
+So a file with the right name always contains the right code; any change to the source changes the name. Files are created atomically, so
+processes can read the cache while another one compiles.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-FOR_A_WHILE = "unpacked-for-a-while"  # a file beside a package that is not to stay where it is, as on an executor: its code is kept elsewhere
+FOR_A_WHILE = "unpacked-for-a-while"  # marks a package unpacked temporarily, as on an executor: its code is cached elsewhere
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None), np.generic)
 
 
 def folders():
-    """Where to look for code, the best place first: NUMBA_CACHE_DIR alone, or beside the package, the user's cache, the temporary folder.
+    """The cache folders in order of preference: only NUMBA_CACHE_DIR, or the package's folder, the user's cache, the temporary folder.
 
-    It is written to the first one that takes it, so that what a set-up compiled serves users who may only read it.
+    Code is written to the first writable one, so code compiled at installation serves users with read access only.
     """
     if named := os.environ.get("NUMBA_CACHE_DIR"):
         return [pathlib.Path(named)]
@@ -44,7 +44,7 @@ def folders():
 
 
 def writable_folder():
-    """The folder that new code is written to. Raises OSError where there is none."""
+    """The folder that new code is written to. Raises OSError if none is writable."""
     for folder in folders():
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -52,12 +52,12 @@ def writable_folder():
             continue
         if os.access(folder, os.W_OK) and _is_safe(folder):
             return folder
-    raise OSError(f"Compiled code can be kept in none of {', '.join(map(str, folders()))}: set NUMBA_CACHE_DIR to a folder that can be written.")
+    raise OSError(f"None of {', '.join(map(str, folders()))} is writable for compiled code: set NUMBA_CACHE_DIR to a writable folder.")
 
 
 @contextlib.contextmanager
 def writing():
-    """Within it no other process writes code: it waits for one that does. Raises OSError where code can be kept nowhere."""
+    """Lock the cache against writes of other processes, waiting for the lock. Raises OSError if no folder is writable."""
     with open(writable_folder() / ".kernels.lock", "a") as lock:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -65,19 +65,19 @@ def writing():
 
 
 def _is_safe(folder):
-    """Whether only those can put code there whose code we run anyhow: it is run as it is found."""
+    """Whether only trusted users can write to the folder: cached code is executed without further checks."""
     found = folder.stat()
     return found.st_uid in (0, os.getuid(), os.stat(__file__).st_uid) and not found.st_mode & stat.S_IWOTH
 
 
 class Code(_Cache):
-    """The machine code of one function for arguments of one signature. Where there is none `load_overload` says so by NotCompiled, unless
-    this process `may_compile`: numba would continue to compile it."""
+    """The machine code of one function for one signature. If it is missing, `load_overload` raises NotCompiled unless this process
+    `may_compile`; numba then compiles it."""
 
     may_compile = False
 
     def __init__(self, function, label, signature):
-        self._impl = CompileResultCacheImpl.__new__(CompileResultCacheImpl)  # how to make bytes of it; where to is our business
+        self._impl = CompileResultCacheImpl.__new__(CompileResultCacheImpl)  # serializes the code; this class decides where it is stored
         self._damaged = set()
         self._prefix = f"{label}.{_host()[:8]}."
         self._name = self._prefix + _hash(_host(), str(signature), meaning(function))[:24]
@@ -87,10 +87,10 @@ class Code(_Cache):
         return str(self.path() or "")
 
     def path(self):
-        """Its file, or None while there is none."""
+        """Its file, or None if it is not cached."""
         for folder in folders():
             path = folder / self._name
-            with contextlib.suppress(OSError):  # a folder that we may not look into has nothing for us
+            with contextlib.suppress(OSError):  # an unreadable folder contains nothing usable
                 if path.exists() and path not in self._damaged and _is_safe(folder):
                     return path
         return None
@@ -110,7 +110,7 @@ class Code(_Cache):
         return None
 
     def save_overload(self, sig, data):
-        """To be called within `writing`."""
+        """Call this inside `writing`."""
         folder = writable_folder()
         making = folder / f".{self._name}"
         making.write_bytes(dumps(self._impl.reduce(data)))
@@ -131,11 +131,11 @@ class Code(_Cache):
 
 
 class NotCompiled(Exception):
-    """There is no machine code of a kernel yet."""
+    """A kernel has no machine code yet."""
 
 
 def meaning(function, seen=()):
-    """A hash of what a kernel is compiled from: its own code and constants, and, by their meaning, the kernels and values that it names."""
+    """A hash of a kernel's source: its code and constants, and the kernels and values that it references."""
     code, names = function.__code__, function.__code__.co_names
     parts = [code.co_code.hex(), repr(code.co_consts), repr(names), repr(code.co_varnames), repr(function.__defaults__)]
     found = [(name, function.__globals__.get(name)) for name in names]
@@ -153,7 +153,7 @@ def meaning(function, seen=()):
 
 @functools.cache
 def _host():
-    """What else the code depends on: the processor, Python, the compiler, and how we use that."""
+    """The other dependencies of the code: processor, Python, compiler and its options."""
     ours = [pathlib.Path(__file__).with_name(name).read_text() for name in ("machine_code.py", "kernels.py")]
     processor = repr(cpu_target.target_context.codegen().magic_tuple())
     versions = [platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__]

@@ -1,9 +1,9 @@
-"""Finds plugin classes by name: Java names, short names, entry points, `plugin.path`, Python paths.
+"""Resolves plugin names in configurations to classes: Java names, short names, entry points, `plugin.path`, Python paths.
 
-Plugins are imported on first use. One that cannot be imported does not affect the others. All of Kafka's names are accepted: for
-`org.apache.kafka.connect.file.FileStreamSourceConnector` also `FileStreamSourceConnector` and `FileStreamSource`; for a transform with a
-class for keys and one for values, `…InsertField$Value` and `InsertField$Value`. Other Python classes are named `package.module:Class` or
-`package.module.Class`, or by their entry point.
+Plugins are imported on first use, and a failed import affects only that plugin. All names that Kafka accepts for
+`org.apache.kafka.connect.file.FileStreamSourceConnector` work: the full name, `FileStreamSourceConnector` and `FileStreamSource`; for
+transforms of key or value, `…InsertField$Value` and `InsertField$Value`. A Python class is named `package.module:Class` or
+`package.module.Class`, or by its entry point.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from standalone.stage import Converter, FieldTransform, HeaderConverter, Predica
 
 log = logging.getLogger(__name__)
 
-KAFKA_VERSION = "4.3.1"  # the version of Kafka whose classes the built-in plugins reimplement
+KAFKA_VERSION = "4.3.1"  # the Kafka version whose behaviour the built-in classes implement
 
 # kind -> (base class, REST's name of the kind (None: not listed there), entry-point group, suffix that a short name may omit)
 KINDS = {
@@ -49,7 +49,7 @@ def _snake(name):
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-# Java class -> (the Python class, its kinds, the inner Java classes that it replaces)
+# Java class -> (Python class, its kinds, the nested classes that it stands for)
 BUILT_IN = {
     "org.apache.kafka.connect.storage.StringConverter": ("standalone.converters.string:StringConverter", _BOTH, ()),
     "org.apache.kafka.connect.json.JsonConverter": ("standalone.converters.json:JsonConverter", _BOTH, ()),
@@ -84,34 +84,34 @@ BUILT_IN = {
 
 
 class Plugins:
-    """All available plugins. Thread-safe: work that two threads do at once has the same result."""
+    """All available plugins. Thread-safe: concurrent lookups are idempotent."""
 
     def __init__(self, plugin_path=()):
         self._built_in = [_Entry(target, kinds, java_name, inner) for java_name, (target, kinds, inner) in BUILT_IN.items()]
         self._files = _plugin_files(plugin_path)
-        self._declared = None  # entry points, found on first use
+        self._declared = None  # entry points, loaded on first use
         self._complained = set()
 
     def find(self, kind, name, known_only=False):
-        """The class of that kind ("connector", or one of KINDS) by any of its names.
+        """The class of a kind ("connector", or one of KINDS) by any of its names.
 
-        Any module can be named, as package.module:Class, and is imported. With `known_only`, nothing is imported except built-in plugins,
-        `plugin.path` and entry points: for callers who must not choose the code to run.
-        Raises NotFoundError for an unknown name, ConfigError for an ambiguous name or an unusable class.
+        The name package.module:Class imports its module. With `known_only` only built-in plugins, `plugin.path`, entry points and modules
+        already imported are searched: for requests that must not choose which code runs.
+        Raises NotFoundError if no class has this name, ConfigError if it is ambiguous or the class is unsuitable.
         """
         found = self._named(kind, name, self._candidates(kind, name))
         if not found and (python_class := self._python_class(name, known_only)) is not None:
             found = [python_class]
-        # Last, because it imports them all: a third-party class declares its Java name in its code.
+        # Last, because it imports all plugins: a third party's class declares its Java class only when imported.
         found = found or self._named(kind, name, [entry for entry in self._entry_points() if entry.offers(kind)], insist=False)
         if not found:
             raise NotFoundError(self._unknown(kind, name))
         if len(found) > 1:
-            raise ConfigError(f"'{name}' is ambiguous: {' or '.join(sorted(map(class_name, found)))}. Use the full name.")
+            raise ConfigError(f"'{name}' is ambiguous: {' or '.join(sorted(map(class_name, found)))}. Use the full class name.")
         return self._checked(kind, name, found[0])
 
     def class_finder(self, kinds):
-        """A `find_class` for ConfigDef.parse: `kinds(option name)` returns the kind of plugin of an option, or None."""
+        """A `find_class` for ConfigDef.parse: `kinds(option name)` returns the plugin kind of an option, or None."""
 
         def find_class(option, text):
             kind = kinds(option)
@@ -125,7 +125,7 @@ class Plugins:
         return find_class
 
     def classes(self, kind):
-        """Every class of that kind, by name. Imports them all; those that cannot be imported are skipped with one warning each."""
+        """All classes of a kind by name. Imports them; each failed import is skipped with a warning."""
         found = {}
         for entry in self._all_entries(kind):
             try:
@@ -133,8 +133,8 @@ class Plugins:
             except ConfigError as error:
                 if entry.target not in self._complained:
                     self._complained.add(entry.target)
-                    # A missing extra is a choice, not an error.
-                    log.log(logging.INFO if extra_of(error.__cause__) else logging.WARNING, "Plugin %s is skipped: %s", entry.label, error)
+                    # A missing extra is a choice, not a fault.
+                    log.log(logging.INFO if extra_of(error.__cause__) else logging.WARNING, "Plugin %s is left out: %s", entry.label, error)
                 continue
             for each in loaded:
                 if _stands_for_itself(each) and _is_kind(each, kind):
@@ -152,7 +152,7 @@ class Plugins:
         return sorted(plugins, key=lambda plugin: (plugin["type"] not in ("source", "sink"), plugin["type"], plugin["class"]))
 
     def version(self, plugin):
-        """The version that a class declares, else Kafka's for a reimplemented class, else that of its distribution."""
+        """The version that a class declares, or of the Kafka that it implements, or of its distribution."""
         if plugin.version:
             return str(plugin.version)
         if class_name(plugin).startswith("org.apache.kafka."):
@@ -168,15 +168,14 @@ class Plugins:
     # --- Look-up -------------------------------------------------------------------------------------------
 
     def _candidates(self, kind, name):
-        """Entries that may have this name, as far as known without imports."""
+        """Entries that may have this name, without importing them."""
         outer = name.partition("$")[0]
         exact = [entry for entry in self._built_in if entry.java_name == outer and entry.is_there()]
         simple = re.split(r"[.:]", outer)[-1]
         return exact or [entry for entry in self._all_entries(kind) if entry.has(kind, simple)]
 
     def _named(self, kind, name, entries, insist=True):
-        """The classes of these entries with this name. If there are none and `insist`, raise the error of an entry that could not be
-        loaded."""
+        """The classes of these entries with this name. If there are none and `insist` is set, a failed import is raised."""
         found, failed = {}, None
         for entry in entries:
             try:
@@ -207,7 +206,7 @@ class Plugins:
     def _loaded(self, entry):
         try:
             return entry.load()
-        except Exception as error:  # importing third-party code may raise anything
+        except Exception as error:  # importing a third party's module may raise anything
             raise ConfigError(f"{entry.label} cannot be loaded: {type(error).__name__}: {error}{advice(error)}") from error
 
     def _python_class(self, name, known_only):
@@ -221,9 +220,9 @@ class Plugins:
         if not _is_kind(found, kind):
             kinds = [each for each in KINDS if _is_kind(found, each)]
             what = f"a {' and a '.join(kinds)}" if kinds else "not a plugin"
-            raise ConfigError(f"'{name}' is {what}; a {kind} must be a class derived from {_bases(kind)}.".replace("_", " "))
+            raise ConfigError(f"'{name}' is {what}, but a {kind} is required: a class derived from {_bases(kind)}.".replace("_", " "))
         if not _stands_for_itself(found):
-            raise ConfigError(f"'{name}' needs a suffix: use '{name}$Key' or '{name}$Value'.")
+            raise ConfigError(f"'{name}' applies to the key or the value: write '{name}$Key' or '{name}$Value'.")
         return found
 
     def _unknown(self, kind, name):
@@ -232,17 +231,17 @@ class Plugins:
         parts = name.split(".")
         java = len(parts) > 2 and parts[0] in ("com", "org", "io", "net", "de") and parts[-1][:1].isupper()
         said = f"No {kind.replace('_', ' ')} '{name}' is known"
-        said += ": that Java class has no Python counterpart here, and jars are not run. " if java else ". "
+        said += ": this Java class has no Python counterpart here, and jars are not run. " if java else ". "
         said += f"Did you mean '{close}'? " if close else ""
         said += f"Known: {', '.join(names)}. " if names else ""
         return said + "Name your own class by its Python path, 'package.module:Class', or put it into a folder of 'plugin.path'."
 
 
-# --- Sources of plugins -----------------------------------------------------------------------------------
+# --- One source of plugins -----------------------------------------------------------------------------------------
 
 
 class _Entry:
-    """A declared class: not imported until `load`."""
+    """A class listed in a table; imported by `load`."""
 
     def __init__(self, target, kinds, java_name=None, inner=(), name=None, distribution=None):
         self.target = target
@@ -258,7 +257,7 @@ class _Entry:
         return any(each in self.kinds for each in WANTED[kind])
 
     def is_there(self):
-        """Whether the module exists: an entry point of a newer version of this program may not exist here."""
+        """Whether the module exists: the table may list built-ins of later versions."""
         return self.name is not None or importlib.util.find_spec(self.module) is not None
 
     def has(self, kind, simple):
@@ -272,7 +271,7 @@ class _Entry:
         return [f"{shortest}${name}" for name in self.inner] or [shortest]
 
     def load(self):
-        """The class, and the inner classes that it replaces."""
+        """The class, or its nested classes if it stands for them."""
         top = importlib.import_module(self.module)
         for part in self._path.split("."):
             top = getattr(top, part)
@@ -280,7 +279,7 @@ class _Entry:
 
 
 class _File:
-    """A Python file or package in a folder of `plugin.path`: its classes are known once it is imported."""
+    """A Python file or package in a folder of `plugin.path`; importing it shows what it defines."""
 
     name = java_name = distribution = None
 
@@ -298,7 +297,7 @@ class _File:
         return True
 
     def has(self, kind, simple):
-        """Whether it may define a class of that name: its source contains the name."""
+        """Whether it may define a class of that name: its source must contain the name."""
         texts = self._source.parent.rglob("*.py") if self._source.name == "__init__.py" else [self._source]
         return any(simple in text.read_text(encoding="utf-8", errors="replace") for text in texts)
 
@@ -319,7 +318,7 @@ class _File:
 
 
 def _import_file(name, source):
-    """Import it under its own name, unless that module is already imported."""
+    """Import it under its own name, unless another module has that name."""
     folder = str(source.parent.parent if source.name == "__init__.py" else source.parent)
     if folder not in sys.path:
         sys.path.append(folder)  # it may import files in the same folder
@@ -342,16 +341,16 @@ def _plugin_files(plugin_path):
     for folder in filter(None, plugin_path):
         folder = Path(folder).expanduser().absolute()
         if not folder.exists():
-            log.warning("plugin.path: %s does not exist; it is skipped.", folder)
+            log.warning("plugin.path: %s does not exist and is ignored.", folder)
         for path in _candidates(folder):
             (jars if path.suffix == ".jar" else files).append(path)
     if jars:
-        log.info("plugin.path: skipping %d jars, such as %s: Java plugins are not supported.", len(jars), jars[0])
+        log.info("plugin.path: %d jars are skipped, beginning with %s: Java plugins cannot run here.", len(jars), jars[0])
     return [_File(path) for path in dict.fromkeys(files)]
 
 
 def _candidates(path, deep=True):
-    """The Python files, packages and jars of an entry of plugin.path: the entry itself, in it, or one folder further down."""
+    """The Python files and packages, and the jars, of an entry of plugin.path: the entry itself, in it, or one level deeper."""
     if path.is_file():
         return [path] if path.suffix in (".py", ".jar") and not path.name.startswith("_") else []
     if not path.is_dir():
@@ -362,7 +361,7 @@ def _candidates(path, deep=True):
 
 
 def _declared_entries():
-    """Entry points of all installed distributions, and of the source checkout, if this program runs from one."""
+    """Entry points of all installed distributions, and of the checkout if this program runs from one."""
     from importlib import metadata
 
     entries = {}
@@ -376,7 +375,7 @@ def _declared_entries():
 
 
 def _checkout():
-    """{group: [(name, target)]} from the checkout's setup.cfg: finds plugins without an installation."""
+    """{group: [(name, target)]} from the setup.cfg beside this package: finds plugins of a checkout that is not installed."""
     path = Path(__file__).parent.parent / "setup.cfg"
     if not path.exists():
         return {}
@@ -394,7 +393,7 @@ def _checkout():
 
 
 def _names(found, kind):
-    """All names of a class that do not come from an entry point."""
+    """All names of a class except those from entry points."""
     module, path = found.__module__, found.__qualname__
     inner = path.replace(".", "$")
     java_name = class_name(found)
@@ -403,13 +402,13 @@ def _names(found, kind):
 
 
 def _pruned(simple, kind):
-    """A simple name, and the same without the kind's suffix."""
+    """A simple name, with and without the suffix of its kind."""
     suffixes = {KINDS[each][3] for each in WANTED[kind]} | ({"HeaderConverter"} if kind == "header_converter" else set())
     return {simple, *(simple[: -len(suffix)] for suffix in suffixes if simple.endswith(suffix) and simple != suffix)}
 
 
 def _parts(found):
-    """The inner classes of a class for keys and values: `X.Key` and `X.Value`."""
+    """The nested classes of a transform of key or value: `X.Key` and `X.Value`."""
     return [] if _stands_for_itself(found) else [found.Key, found.Value]
 
 

@@ -1,7 +1,7 @@
-"""Properties files as Java reads them, and the three forms in which a connector may be written down.
+"""Properties files as Java reads them, and the three formats of connector files.
 
-A properties file is ISO-8859-1 with `\\uXXXX` for all else: that is Java's contract, and a file made for Java must mean the same here.
-A file that was saved as UTF-8 is therefore read byte by byte, too; it draws a warning, because it is seldom what its writer had in mind.
+A properties file is ISO-8859-1 with `\\uXXXX` for other characters, as in Java. A file saved as UTF-8 is therefore also read as
+ISO-8859-1, with a warning, because that is rarely intended.
 """
 
 import json
@@ -25,7 +25,7 @@ INITIAL_STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
 def parse(text, where=""):
-    """{key: value} in the order of the file; of a key given twice the last value stands. `where` opens the messages of errors."""
+    """{key: value} in the order of the file; the last value of a duplicate key wins. `where` is the prefix of error messages."""
     if isinstance(text, (bytes, bytearray)):
         text = bytes(text).decode("iso-8859-1")
     props = {}
@@ -40,14 +40,14 @@ def parse(text, where=""):
 
 
 def load(path, warn=True):
-    """The properties in a file."""
+    """Read a properties file."""
     data = _read(path)
     props = parse(data, where=str(path))
     if warn and not data.isascii() and _is_utf8(data):
         names = [key for key, value in props.items() if not (key + value).isascii()]
         if names:
             log.warning(
-                "%s holds UTF-8 text, but properties files are read as ISO-8859-1, as Java reads them: %s will not hold the characters "
+                "%s holds UTF-8 text, but properties files are read as ISO-8859-1, as Java reads them: %s will not contain the characters "
                 "that an editor shows. Write them as \\uXXXX.",
                 path,
                 ", ".join(names),
@@ -56,7 +56,7 @@ def load(path, warn=True):
 
 
 def dump(props):
-    """Text that `parse` reads as `props`; plain ASCII, an entry a line."""
+    """The inverse of `parse`: plain ASCII, one entry per line."""
     return "".join(f"{_escape(key, ' ')}={_escape(value, '')}\n" for key, value in props.items())
 
 
@@ -65,7 +65,7 @@ def dump(props):
 
 @dataclass(frozen=True)
 class ConnectorFile:
-    """A connector as a file describes it. `initial_state` is one of INITIAL_STATES, or None where the file says nothing."""
+    """A connector file. `initial_state` is one of INITIAL_STATES, or None if the file does not set it."""
 
     name: str
     config: dict
@@ -74,7 +74,7 @@ class ConnectorFile:
 
 
 def load_connector(path, warn=True):
-    """Read a connector from JSON {key: value}, from JSON {name, config, initial_state}, or from properties; the suffix says nothing."""
+    """Read a connector from JSON {key: value}, from JSON {name, config, initial_state}, or from properties; the file's suffix is ignored."""
     path = str(path)
     data = _read(path)
     try:
@@ -82,10 +82,10 @@ def load_connector(path, warn=True):
     except ValueError as error:
         props = load(path, warn)
         if "name" not in props and data.lstrip()[:1] == b"{":
-            raise ConfigError(f"{path}: looks like JSON, but is not: {error}.") from None
+            raise ConfigError(f"{path}: looks like JSON, but is invalid: {error}.") from None
         return _named(path, props)
     if not isinstance(found, dict):
-        return _named(path, load(path, warn))  # a properties file may well begin with a number or a quoted text
+        return _named(path, load(path, warn))  # a properties file may begin with a number or a quoted string
     if any(isinstance(value, (dict, list)) for value in found.values()):
         return _create_request(path, found)
     return _named(path, _texts(path, found))
@@ -115,7 +115,7 @@ def _create_request(path, found):
     if state is not None:
         state = str(state).upper()
         if state not in INITIAL_STATES:
-            raise ConfigError(f"{path}: 'initial_state' is '{found['initial_state']}'; it may be {', '.join(INITIAL_STATES)}.")
+            raise ConfigError(f"{path}: 'initial_state' is '{found['initial_state']}'; it must be one of {', '.join(INITIAL_STATES)}.")
     return ConnectorFile(name, config, state, path)
 
 
@@ -130,7 +130,7 @@ def _texts(path, found):
 
 
 def _json(data):
-    """The JSON value that the bytes begin with; numbers stay strings. Raises ValueError."""
+    """The JSON value at the start of the bytes; numbers stay strings. Raises ValueError."""
     text = data.decode(json.detect_encoding(data)).lstrip()
     return json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse).raw_decode(text)[0]
 
@@ -148,10 +148,10 @@ def _logical_lines(text):
     joined, first, open_end = "", 0, False
     for number, whole in enumerate(lines, 1):
         line = whole.lstrip(_BLANKS)
-        # Behind a continuation, too, as long as that has brought nothing: so Java does it.
+        # As in Java also after a continuation that has added nothing yet.
         if not joined:
             if line[:1] in ("", "#", "!"):
-                # Nothing follows a last line end: what was continued before it stays continued.
+                # No line follows the last line end: a continuation before it stays open.
                 open_end = open_end and not whole and number == len(lines) and not text.endswith("\r\n")
                 continue
             first = number
@@ -161,7 +161,7 @@ def _logical_lines(text):
             yield first, joined
             joined = ""
         open_end = continued
-    # Java gives an entry, if an empty one, for a lone backslash at the very end.
+    # As in Java a lone backslash at the end of the file is an empty entry.
     if joined or open_end:
         yield first, joined
 
@@ -185,7 +185,7 @@ def _unescaped(match):
 
 
 def _escape(text, blanks):
-    """`spaces` are escaped wherever they are; a leading one always is."""
+    """With `spaces` all spaces are escaped, otherwise only leading ones."""
     lead = len(text) - len(text.lstrip(" "))
     return "".join(
         "\\ " if char == " " and (char in blanks or at < lead) else _WRITTEN.get(char) or _ascii(char) for at, char in enumerate(text)
@@ -212,8 +212,8 @@ def _read(path):
         with open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file.") from None
+        raise ConfigError(f"{path}: no such file.") from None
     except IsADirectoryError:
-        raise ConfigError(f"{path}: is a directory; a file is wanted.") from None
+        raise ConfigError(f"{path}: is a directory, not a file.") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error

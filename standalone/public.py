@@ -1,6 +1,6 @@
-"""The public names, each from where it is defined. `from standalone import X` is how everybody imports them.
+"""The public names, imported from their modules. Use `from standalone import X`.
 
-JsonConverter is for connectors that write JSON themselves, tls_context for those that speak TLS: both are loaded when they are asked for.
+JsonConverter is for connectors that write JSON themselves, tls_context for connectors that use TLS: both are loaded on first use.
 """
 
 # ruff: noqa: F401
@@ -90,7 +90,7 @@ def __getattr__(name):
 
 
 def tls_context(given):
-    """An ssl.SSLContext of Kafka's own keys (ssl.truststore.location …) as {key: text, or Password}. Raises ConfigError by those names."""
+    """An ssl.SSLContext from Kafka's keys (ssl.truststore.location …) as {key: text or Password}. Raises ConfigError for wrong keys."""
     from standalone.log import tls
     from standalone.log.client_config import AdminConfig
 

@@ -1,9 +1,9 @@
-"""Fixtures for those who test connectors and transforms with pytest; installed with the package, and named by its entry point.
+"""pytest fixtures for tests of connectors and transforms; installed with the package as an entry point.
 
     def test_a_line_becomes_a_record(run_connector):
         assert [record.value for record in run_connector({"connector.class": "FileStreamSource", "topic": "t"}, ["foo"])] == [b"foo"]
 
-Loading it imports nothing of the worker: that comes with the first test that asks for a fixture.
+Loading it does not import the worker: the first test that uses a fixture does.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--update-golden-files", action="store_true", help="write what the tests made into their golden files instead of comparing it"
+        "--update-golden-files", action="store_true", help="write the tests' results to their golden files instead of comparing them"
     )
 
 
@@ -33,10 +33,10 @@ def connect_worker(tmp_path_factory):
 
 @pytest.fixture
 def run_connector(connect_worker):
-    """run_connector(connector's properties, lines): run it on these lines, on its own worker.
+    """run_connector(connector's properties, lines): run it on these lines in its own worker.
 
-    Of a source the records that came into its topic are returned, as testing.LogRecords. A sink is fed with the lines, and is done when
-    it has committed the offsets after them. `worker` takes more properties of the worker.
+    For a source, returns the records in its topic as testing.LogRecords. A sink receives the lines and is done once it has committed
+    their offsets. `worker` takes further worker properties.
     """
 
     def run(config, lines=None, count=None, worker=None, **more):
@@ -50,7 +50,7 @@ def run_connector(connect_worker):
 
 @pytest.fixture
 def apply_transforms():
-    """apply_transforms(properties, record): the record after the transforms; None where it is dropped, a list where several come of it."""
+    """apply_transforms(properties, record): the record after the transforms; None if it is dropped, a list if there are several."""
     from standalone.local_worker import apply_transforms
 
     return apply_transforms
@@ -58,7 +58,7 @@ def apply_transforms():
 
 @pytest.fixture
 def fail_calls():
-    """fail_calls(class, "method", error, times=1): the first calls raise that error, until the test is over."""
+    """fail_calls(class, "method", error, times=1): the first calls raise the error, until the test ends."""
     from standalone.local_worker import failing
 
     with contextlib.ExitStack() as undone:
@@ -67,9 +67,9 @@ def fail_calls():
 
 @pytest.fixture
 def golden_file(request):
-    """golden_file("name.json", found): compare with the file of that name in the folder `golden` beside the test.
+    """golden_file("name.json", found): compare with this file in the folder `golden` beside the test.
 
-    Bytes and strings are compared as they are, all else as JSON. `pytest --update-golden-files` writes the file.
+    Bytes and strings are compared directly, everything else as JSON. `pytest --update-golden-files` writes the file.
     """
 
     def check(name, found):
@@ -81,14 +81,14 @@ def golden_file(request):
         if request.config.getoption("--update-golden-files"):
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(found)
-        assert path.exists(), f"there is no golden file {path}: write it with pytest --update-golden-files, and read it before you keep it"
+        assert path.exists(), f"there is no golden file {path}: write it with pytest --update-golden-files, and review it before you commit it"
         assert found.decode("utf-8", "backslashreplace") == path.read_bytes().decode("utf-8", "backslashreplace"), f"{path} says otherwise"
 
     return check
 
 
 def _shown(value):
-    """JSON for what JSON does not know: bytes as text."""
+    """Bytes as text, for JSON."""
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", "backslashreplace")
-    raise TypeError(f"a {type(value).__name__} is nothing for a golden file: give texts, numbers, lists and dicts")
+    raise TypeError(f"a {type(value).__name__} cannot be written to a golden file: use bytes, strings, numbers, lists and dicts")

@@ -1,10 +1,9 @@
-"""Masks secrets: values of config providers are removed from logs, traces and REST responses.
+"""Masks secrets: values from config providers never appear in logs, stack traces or REST responses.
 
     hide("hunter2")
     mask("login as hunter2 failed")  ->  "login as [hidden] failed"
 
-One table for the process, as there is one log. A value stays in it until the process ends, because a late message may contain an old
-password.
+One table serves the whole process. Values stay in it until the process ends, because late messages may contain old passwords.
 """
 
 import base64
@@ -15,12 +14,12 @@ import threading
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "[hidden]"
-_LEAST = 3  # shorter values occur in many words: masking them would hide everything else
+_LEAST = 3  # shorter values occur in most words: masking them would make messages unreadable
 _PLAIN = ("true", "false", "null", "none")
-_LINE = 16  # each line of a longer value, such as a PEM key, is masked, too, if it has so many characters
+_LINE = 16  # lines of a longer value, such as a PEM key, are also masked separately if they have at least this many characters
 
 _QUOTED = re.compile(r'"([^"\\]+)"')
-_FORMS = (  # encodings in which messages may quote it
+_FORMS = (  # the escaped forms in which a value may be quoted
     repr,
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
@@ -36,7 +35,7 @@ _pattern = None
 
 
 def hide(value):
-    """Mask this text from now on."""
+    """Mask this text in all later output."""
     global _pattern
     texts = {each for part in _parts(value) for each in (part, part.strip())}
     texts = {text for text in texts if len(text) >= _LEAST and text.lower() not in _PLAIN}
@@ -60,7 +59,7 @@ def is_in(text):
 
 
 def _parts(value):
-    """The value, and parts that messages may quote: list items, lines, quoted strings (as in JAAS)."""
+    """The value and its parts that may appear alone: items of a list, lines of a longer text, quoted strings (as in JAAS)."""
     yield value
     yield from value.split(",")
     yield from (line for line in value.splitlines() if len(line.strip()) >= _LINE)
@@ -68,7 +67,7 @@ def _parts(value):
 
 
 def _whole_word(text):
-    """Match a short value only as a whole word: it may be part of other words by chance."""
+    """Match a short value only as a whole word: inside other words it is coincidence."""
     if len(text) >= 8:
         return re.escape(text)
     return rf"(?<!\w){re.escape(text)}(?!\w)"

@@ -1,8 +1,8 @@
-"""What a stage is: a transform, a predicate or a converter, each with a row form and, where it can, a columnar form.
+"""The stage API: transforms, predicates and converters, each with a row form and an optional columnar form.
 
-The row form is the truth. The columnar form does the same for a whole batch at once, or *declines* by raising NoColumns with a
-reason or by returning None, and then the rows engine serves. A columnar form declines wherever an error, or a result's type, hangs
-on the data.
+The row form is the reference. The columnar form does the same for a whole batch, or *declines* by raising NoColumns with a reason or by
+returning None; the rows engine then runs the batch. A columnar form declines whenever an error or the result's type depends on the
+data.
 """
 
 import contextlib
@@ -13,21 +13,21 @@ from standalone.data.struct import Struct
 from standalone.errors import ConnectError, DataError
 from standalone.expression import F, is_expression
 
-_MOST_SCHEMAS = 1000  # of a source whose schema changes all the time
+_MOST_SCHEMAS = 1000  # cached, for sources whose schema changes constantly
 _MOST_TOPICS = 10_000
 
 
 class NoColumns(Exception):
-    """A stage has no columnar form for this batch; says why, for people who ask why a chain is slow."""
+    """A stage has no columnar form for this batch; the message explains to users why a chain is slow."""
 
 
 class Stage:
-    """Declares its options in `config_def`, is configured once, is used by one thread at a time, and is closed."""
+    """Declares its options in `config_def`; is configured once, used by one thread at a time, then closed."""
 
-    config_def = None  # ConfigDef; None takes no options
-    java_name = None  # the class a Java user knows it by
+    config_def = None  # a ConfigDef; None: no options
+    java_name = None  # the corresponding Java class
     version = None
-    stateless = False  # True where copies in other processes do the same: they remember nothing from one record to the next
+    stateless = False  # True: keeps no state between records, so copies may run in other processes
 
     @classmethod
     def of(cls, props=None, **more):
@@ -38,22 +38,22 @@ class Stage:
         return stage
 
     def configure(self, config):
-        """Take the parsed options. Never touches Spark: it also runs to validate a REST call."""
+        """Receive the parsed options. Must not use Spark: REST validation calls it too."""
 
     def close(self):
         pass
 
 
 class Transform(Stage):
-    """Makes another record of a record, or drops it."""
+    """Changes or drops records."""
 
     def computes(self):
-        """Whether, by its configuration, its columnar form asks Spark to compute, and does not just edit the schema. Where it says False and
-        a batch needs Spark all the same, Spark is started then."""
+        """Whether, by its configuration, the columnar form needs Spark for computations rather than only editing the schema. If this is False
+        and a batch needs Spark nevertheless, Spark is started for it."""
         return True
 
     def apply(self, record):
-        """Row form: the new record, None to drop it, or a list of records in its place. Raises DataError where the record is bad."""
+        """Row form: the new record, None to drop it, or a list of records that replace it. Raises DataError if the record is bad."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(record)")
 
     def columns(self, columns):
@@ -62,22 +62,22 @@ class Transform(Stage):
 
     @property
     def has_columns(self):
-        """Whether there is a columnar form at all."""
+        """Whether the class defines a columnar form."""
         return type(self).columns is not Transform.columns
 
 
 class Function:
-    """A function of a value, in two forms that stand side by side and do the same: by row, and as an expression for Spark.
+    """A function of a value in two equivalent forms: by row, and as a Spark expression.
 
-    One is made for the schema of what it is given; `schema` is that of what it makes.
+    An instance is made for one schema of arguments; `schema` is the schema of its results.
     """
 
     schema = None
-    refuses_null = False  # True where it is an error even where there is no value: `row` is called for a null, too
-    keeps_nulls = False  # True where the expression gives a null for a null by itself
+    refuses_null = False  # True: null is an error, so `row` is called for nulls too
+    keeps_nulls = False  # True: the expression returns null for null without a condition around it
 
     def row(self, value):
-        """What it makes of a value that is not null. Raises DataError."""
+        """The result for a value that is not null. Raises DataError."""
         raise NotImplementedError(f"{type(self).__name__} must define row(value)")
 
     def column(self, column):
@@ -85,15 +85,15 @@ class Function:
         raise NoColumns(f"{type(self).__name__} has no columnar form")
 
 
-UNKNOWN = object()  # a fact that the record does not know: a map then lacks the key, a struct has a null
+UNKNOWN = object()  # a fact that is missing from the record: a map then lacks the key, a struct has a null
 
 
 class Fact:
-    """What is known of a record beside the value that is changed, in two forms, as a Function is."""
+    """A property of a record other than the changed value, such as its topic, in two forms like a Function."""
 
     schema = None
-    shape = None  # of the same where there is no schema
-    constant = None  # the value, where it is the same for all records
+    shape = None  # its shape if there is no schema
+    constant = None  # the value, if it is the same for all records
 
     def row(self, record):
         """The value, or UNKNOWN."""
@@ -105,7 +105,7 @@ class Fact:
 
 
 class OfTopic(Fact):
-    """What a Function makes of the record's topic. Topics are few: each is processed once, and in columns only where rows have several."""
+    """A Function applied to the record's topic. Topics are few: each is computed once, in columns only if a batch has several topics."""
 
     def __init__(self, function):
         self.function = function
@@ -131,25 +131,25 @@ class OfTopic(Fact):
 
 
 class Change:
-    """What a transform does to a field, or to the whole key or value, said once for whatever may be in it."""
+    """A transform's change of a field, or of the whole key or value, for all schemas."""
 
-    reads_record = False  # True where `bare` and `row` are handed the record after the value, and `column` the Columns after the column
-    by_class = {}  # what `bare` does to a value of a class, where that is quicker: {class: function}
+    reads_record = False  # True: `bare` and `row` take the record as second argument, `column` the Columns
+    by_class = {}  # faster alternatives to `bare` by the value's class: {class: function}
 
     def of(self, schema, has_schema=True):
-        """The Function for values of that schema; or, where `has_schema` is False, of that shape, which nobody checks.
+        """The Function for values of a schema; or, if `has_schema` is False, of a shape, which is not validated.
 
-        Raises DataError where no value of it can be changed, NoColumns where those without a schema can be by rows only.
+        Raises DataError if no value of it can be changed, NoColumns if schemaless values can be changed by rows only.
         """
         raise NotImplementedError(f"{type(self).__name__} must define of(schema)")
 
     def bare(self, value):
-        """What happens to a value without a schema; also of a null."""
+        """Change a schemaless value, which may be null."""
         raise NotImplementedError(f"{type(self).__name__} must define bare(value)")
 
 
 class PerSchema(dict):
-    """What is computed of a schema, once for each: `per_schema[schema]`."""
+    """A cache of results per schema: `per_schema[schema]`."""
 
     def __init__(self, make):
         super().__init__()
@@ -157,7 +157,7 @@ class PerSchema(dict):
         self._last = self._found = None
 
     def of(self, schema):
-        """The same as [schema], quicker for the schema that was asked for last: batches have one."""
+        """Like [schema], but faster for the most recent schema: most batches have only one."""
         if schema is not self._last:
             self._found = self[schema]
             self._last = schema
@@ -171,36 +171,36 @@ class PerSchema(dict):
 
 
 def either(condition, other):
-    """Two conditions joined by "or"; None is for one that there is not."""
+    """Two conditions joined by "or"; None stands for no condition."""
     return other if condition is None else condition if other is None else condition | other
 
 
 @contextlib.contextmanager
 def left_to_rows(*errors):
-    """These errors come wherever there is a value: the rows engine raises them."""
+    """Errors that occur for every value: decline, so that the rows engine raises them."""
     try:
         yield
     except errors as error:
         raise NoColumns(f"it is an error: {error}") from error
 
 
-# What happens to a null key or value in a FieldTransform that states a change.
-NULL_PASSES = "passes"  # the record stays as it is
-NULL_IS_CHANGED = "is changed"  # it gets the schema that values get
+# How a FieldTransform with a declared change treats a null key or value.
+NULL_PASSES = "passes"  # the record stays unchanged
+NULL_IS_CHANGED = "is changed"  # it gets the schema of changed values
 NULL_IS_REFUSED = "is refused"  # it is an error
-NULL_IS_GIVEN = "is given"  # the change takes nulls as it takes values
+NULL_IS_GIVEN = "is given"  # the change is applied to nulls as to values
 
 
 class FieldTransform(Transform):
-    """A transform that works on the key or on the value: the class itself is abstract, `X.Key` and `X.Value` are the two it stands for.
+    """A transform of the key or the value. The class itself is abstract; use `X.Key` and `X.Value`.
 
-    Either `configure` says what it does by `self.does(change)`, and both forms come of that, or it defines `apply` and `columns`. It
-    reads and writes `self.part(record)` and never asks which of the two it is.
+    Either `configure` declares the change by `self.does(change)`, which implements both forms, or the class defines `apply` and `columns`.
+    It reads and writes `self.part(record)` and need not know which part that is.
     """
 
     where = None  # "key" or "value"
     nulls = NULL_PASSES
-    _functions = None  # of the change that it states, if it does
+    _functions = None  # of the declared change, if any
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -213,7 +213,7 @@ class FieldTransform(Transform):
                 setattr(cls, name, part)
 
     def does(self, change):
-        """State the transform: `change` is what it does to the key or value."""
+        """Declare the change of the key or value."""
         self.change = change
         self._functions = PerSchema(change.of)
         self._bare = change.bare
@@ -222,7 +222,7 @@ class FieldTransform(Transform):
     def apply(self, record):
         if self._functions is None:
             return super().apply(record)
-        # As part() has it; this is done for every record.
+        # part() inlined, because this runs for every record.
         schema, value = (record.value_schema, record.value) if self.where == "value" else (record.key_schema, record.key)
         if value is None and self.nulls is not NULL_IS_GIVEN:
             return self._applied_to_null(record, schema)
@@ -257,8 +257,8 @@ class FieldTransform(Transform):
             made, failed = function.column(value, columns) if self._reads_record else function.column(value)
         if self.nulls is NULL_IS_GIVEN:
             return self.with_known_part(columns, function.schema, made, [failed], has_schema)
-        # A null keeps its old schema beside rows that have the new one, and among structs it would make all of them travel, which else
-        # travel only as far as they change: the rows engine takes such rows.
+        # A null keeps the old schema while other rows have the new one. Among structs it would also force Spark to transfer whole structs
+        # rather than only the changed fields. So the rows engine handles such rows.
         if self.nulls is not NULL_IS_CHANGED or known.type == "struct":
             return self.with_known_part(columns, function.schema, made, [value.isNull(), failed], has_schema)
         failed = None if failed is None else value.isNotNull() & failed
@@ -266,7 +266,7 @@ class FieldTransform(Transform):
 
     @property
     def title(self):
-        """The name of the transform as its errors say it."""
+        """The name of the transform in its errors."""
         return type(self).__qualname__.split(".")[0]
 
     def part(self, record):
@@ -276,9 +276,9 @@ class FieldTransform(Transform):
         return record.value_schema, record.value
 
     def known_part(self, columns):
-        """(what all rows of Columns are known to be: their schema or their shape, expression, whether it is a schema).
+        """(the schema or shape of all rows of Columns, expression, whether it is a schema).
 
-        Raises NoColumns where nothing is known.
+        Raises NoColumns if neither is known.
         """
         schema, column = self.part(columns)
         known = schema or getattr(columns, f"{self.where}_shape")
@@ -287,14 +287,14 @@ class FieldTransform(Transform):
         return known, column, schema is not None
 
     def known_struct(self, columns):
-        """The same, of a struct; an error by rows where it is none."""
+        """The same for a struct; declines if it is no struct, which is an error by rows."""
         known, column, has_schema = self.known_part(columns)
         if known.type != "struct":
             raise NoColumns(f"the {self.where} is not a struct")
         return known, column, has_schema
 
     def with_known_part(self, columns, known, column, failed, has_schema):
-        """Columns with another key or value: `known` is its schema, or its shape. `failed` is a list of columns, or None among them."""
+        """Columns with a new key or value: `known` is its schema or shape. `failed` is a list of columns and Nones."""
         names = ("schema", "shape") if has_schema else ("shape", "schema")
         parts = {f"{self.where}_{names[0]}": known, f"{self.where}_{names[1]}": None, self.where: column}
         for mask in failed:
@@ -302,7 +302,7 @@ class FieldTransform(Transform):
         return columns.with_(**parts)
 
     def is_null(self, columns):
-        """Whether Columns are known to have a null there in every row."""
+        """Whether this part is known to be null in every row."""
         return self.where in columns.nulls
 
     def with_part(self, record, schema, value):
@@ -312,7 +312,7 @@ class FieldTransform(Transform):
 
 
 class Router(Transform):
-    """A transform that gives records another topic: `configure` says which by `self.routes(fact)`."""
+    """A transform that changes the topic: `configure` declares the new topic by `self.routes(fact)`."""
 
     def routes(self, fact):
         self.fact = fact
@@ -327,7 +327,7 @@ class Router(Transform):
 
 
 class HeaderTransform(Transform):
-    """A transform that does the same HeaderEdit to all records: `edit`, which `configure` sets."""
+    """A transform that applies the same HeaderEdit to all records: `edit`, which `configure` sets."""
 
     edit: Any = None
 
@@ -342,7 +342,7 @@ class HeaderTransform(Transform):
 
 
 class QueryTransform(Transform):
-    """A transform that is an SQL statement over the records of a batch: anyone who runs the chain runs the statement, in Spark."""
+    """A transform that is an SQL statement over the records of a batch. The engine that runs the chain runs the statement in Spark."""
 
     statement = None
 
@@ -351,8 +351,8 @@ class QueryTransform(Transform):
 
 
 class Predicate(Stage):
-    """Says whether a transform applies to a record. Either `configure` says it by `self.asks(fact)`, a Fact that is true or false, or it
-    defines `test` and `columns`.
+    """Decides whether a transform applies to a record. Either `configure` declares a boolean Fact by `self.asks(fact)`, or the class defines
+    `test` and `columns`.
     """
 
     fact: Any = None
@@ -377,10 +377,10 @@ class Predicate(Stage):
 
 
 class HeaderEdit(NamedTuple):
-    """What is done to the headers of every row: take off those of the names in `dropped`, or add `added`.
+    """An edit of the headers of all rows: drop the names in `dropped`, or add `added`.
 
-    The value of the added Header may be an Expression, of its schema, or of the Schema `shape` where it carries none. `where` is a
-    condition that says for which rows the edit is; None is for all.
+    The value of the added Header may be an Expression of its schema, or of the Schema `shape` if it is schemaless. `where` is a condition
+    that selects the rows; None selects all.
     """
 
     dropped: frozenset = frozenset()
@@ -389,26 +389,26 @@ class HeaderEdit(NamedTuple):
     where: Any = None
 
     def of(self, headers):
-        """The headers of a record after it, where the edit is for all rows and its value is one."""
+        """The headers of a record after the edit, if it applies to all rows with a constant value."""
         if self.added is not None:
             return (*headers, self.added)
         return tuple(header for header in headers if header.name not in self.dropped)
 
     def tells_of(self, name):
-        """Whether a row has a header of that name after it; None where it has what it had."""
+        """Whether a row has a header of this name after the edit; None if the edit does not affect it."""
         return True if self.added is not None and self.added.name == name else False if name in self.dropped else None
 
 
 class Columns:
-    """A batch as columns: the columnar form's view of a record. Never changes; `with_` makes another.
+    """A batch as columns, the columnar counterpart of a record. Immutable; `with_` returns a changed copy.
 
-    topic, partition, timestamp, offset, key, value are Expressions, said in the words of pyspark.sql.functions (`F`); topic and partition are
-    plain values where all rows have one. `offset` is None for a source. A schema of None means schemaless: the columnar form knows the
-    fields then from `key_shape` or `value_shape`, a Schema that every row of this batch provably has and that the result does not carry.
-    `nulls` names those of "key" and "value" that are null in every row.
-    `keep` is a condition, or None to keep all; `failed` marks the rows that the rows engine must do again, for the exact error.
-    `header_names` is a column of lists with the names of the headers that the rows came with, or None where no row has any;
-    `header_edits` is a tuple of the HeaderEdits so far, which the pipeline does after the job, in their order.
+    topic, partition, timestamp, offset, key, value are Expressions of pyspark.sql.functions (`F`); topic and partition are plain values if
+    all rows have the same. `offset` is None for a source. A schema of None means schemaless: the fields are then known from `key_shape` or
+    `value_shape`, a Schema that fits every row of this batch and is not part of the result. `nulls` names those of "key" and "value" that
+    are null in every row.
+    `keep` is a condition, or None to keep all; `failed` marks the rows that the rows engine must rerun for the exact error.
+    `header_names` is a column of lists of the rows' original header names, or None if no row has headers;
+    `header_edits` is a tuple of the HeaderEdits so far, which the pipeline applies in order after the job.
     """
 
     __slots__ = (
@@ -447,10 +447,10 @@ class Columns:
 
 
 class Converter(Stage):
-    """Between values with schemas and the bytes in the log. One instance serves keys or values, not both.
+    """Converts between values with schemas and serialized bytes. One instance converts keys or values, not both.
 
-    Who wants the record's headers as they are in the log, lists of (name, bytes), says so: with `writes_headers` from_connect is given
-    such a list as `headers`, to which it may add, and encode a list of them; with `reads_headers` to_connect and decode are, or None.
+    A converter can access the record's serialized headers, a list of (name, bytes). With `writes_headers` from_connect receives this list as
+    `headers` and may append to it; encode receives a list of them. With `reads_headers` to_connect and decode receive it, or None.
     """
 
     is_key = False
@@ -473,30 +473,30 @@ class Converter(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define to_connect")
 
     def written(self, topic, schema, value, headers):
-        """from_connect, whether it wants the list of headers or not."""
+        """Call from_connect, with the list of headers if it takes one."""
         return self.from_connect(topic, schema, value, headers) if self.writes_headers else self.from_connect(topic, schema, value)
 
     def read(self, topic, data, headers):
-        """The same of to_connect."""
+        """Call to_connect, with the list of headers if it takes one."""
         return self.to_connect(topic, data, headers) if self.reads_headers else self.to_connect(topic, data)
 
     def encode(self, topic, schema, column, count, headers=None):
-        """Columnar form, to the log: (ByteColumn or None, rows it could not do or None), or None to be run by rows.
+        """Columnar form, to the log: (ByteColumn or None, failed rows or None), or None to be run by rows.
 
-        `column` is a column as in data/column.py. Rows it could not do are an array of row numbers: the rows engine does them again.
+        `column` is a column as in data/column.py. Failed rows are an array of row numbers: the rows engine reruns them.
         """
         return None
 
     def decode(self, topic, column, headers=None):
-        """Columnar form, from the log: (schema, column, rows it could not do or None), or None to be run by rows.
+        """Columnar form, from the log: (schema, column, failed rows or None), or None to be run by rows.
 
-        `column` is a ByteColumn; it is never None: a column of nulls is decoded by the row form, once.
+        `column` is a ByteColumn and never None: the row form decodes a column of nulls, once.
         """
         return None
 
 
 class HeaderConverter(Stage):
-    """Between headers and bytes."""
+    """Converts between headers and bytes."""
 
     @classmethod
     def of(cls, props=None, **more):
@@ -510,12 +510,12 @@ class HeaderConverter(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define from_header")
 
     def to_header(self, topic, name, data):
-        """From the log: (schema, value), or None where there is nothing to say."""
+        """From the log: (schema, value), or None if there is no value."""
         raise NotImplementedError(f"{type(self).__name__} must define to_header")
 
 
 class StageFailed(ConnectError):
-    """One record failed in one stage of the chain: which row, where, and why (`__cause__` and `error`)."""
+    """One record failed in one stage of the chain: its row, the stage, and the cause (`__cause__` and `error`)."""
 
     def __init__(self, stage, name, row, error, record=None, class_name=None):
         super().__init__(f"{stage} {name}: {error}" if name else f"{stage}: {error}")

@@ -1,4 +1,4 @@
-"""Ready suites for those who write connectors: what every source and every sink must do, told by an input and what has to come of it.
+"""Test suites for connector authors: the behaviour required of every source and sink, given an input and its expected result.
 
     class TestCounter(SourceSuite):
         connector = CounterSource
@@ -7,8 +7,8 @@
         def given(self, folder):
             return {"topic": "counts", "up.to": "3"}
 
-pytest runs the methods called test_…; each gets its own folder. `given` makes the input there, the same each time that it is called for
-that folder, and returns the connector's properties. The input must be finite, and all of it one task's work.
+pytest runs the test_… methods, each with its own folder. `given` creates the input there, identically on every call for the same folder,
+and returns the connector's properties. The input must be finite and processed by one task.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ from standalone.connector import OffsetReader, SourceTaskContext
 from standalone.local_worker import STRING, LocalWorker, read_all, wait_for
 
 PATIENCE_SECONDS = 30
-STOP_SECONDS = 5  # in which a waiting poll must come back once it is asked to
-QUIET_SECONDS = 0.1  # in which a source that has nothing left must say nothing
+STOP_SECONDS = 5  # in which a waiting poll must return after stop()
+QUIET_SECONDS = 0.1  # in which an exhausted source must return no records
 
 
 class _Suite:
@@ -34,7 +34,7 @@ class _Suite:
     name = "suite"
 
     def given(self, folder):
-        """The properties of the connector; what it reads or writes is in that folder."""
+        """The connector's properties; it reads or writes in this folder."""
         raise NotImplementedError(f"{type(self).__name__} must define given(folder)")
 
     def _properties(self, folder):
@@ -46,7 +46,7 @@ class SourceSuite(_Suite):
     """`expected`: the values of all records in their order, as StringConverter writes them."""
 
     expected = ()
-    may_repeat = False  # True: after a kill records may come again that were acknowledged, for the outside has no offsets
+    may_repeat = False  # True: acknowledged records may be repeated after a kill, because the external system has no offsets
 
     def test_it_brings_exactly_what_there_is(self, tmp_path):
         with LocalWorker(tmp_path) as worker:
@@ -55,7 +55,7 @@ class SourceSuite(_Suite):
             assert _texts(found) == list(self.expected)
 
     def test_it_goes_on_behind_each_offset(self, tmp_path):
-        """Started with the offset of any of its records it brings those after it, and no other."""
+        """Started with the offset of any of its records, it returns exactly the records after it."""
         props = self._properties(tmp_path)
         with self._task(props) as task:
             records = task.take(len(self.expected))
@@ -79,7 +79,7 @@ class SourceSuite(_Suite):
             worker.start()
             worker.wait(lambda: set(self.expected) <= set(_texts(read_all(worker.bootstrap, topic))))
             worker.stop()
-            worker.start()  # again, from what it has stored by now
+            worker.start()  # restarts from the offsets stored so far
             worker.wait(worker.is_running)
             found = _texts(read_all(worker.bootstrap, topic))
         assert list(dict.fromkeys(found)) == list(dict.fromkeys(self.expected)), "in their order, whatever comes again"
@@ -98,14 +98,14 @@ class SourceSuite(_Suite):
 
 
 class SinkSuite(_Suite):
-    """`messages`: the values that are sent, `expected`: what `stored(folder)` must tell once they are all there."""
+    """`messages`: the values to send; `expected`: the result of `stored(folder)` once all are written."""
 
     messages = ()
     expected = ()
-    put_twice_is_once = False  # True: what comes again after a kill changes nothing
+    put_twice_is_once = False  # True: records redelivered after a kill change nothing
 
     def stored(self, folder):
-        """What the outside holds now: a list."""
+        """The current content of the external system: a list."""
         raise NotImplementedError(f"{type(self).__name__} must define stored(folder)")
 
     def test_it_stores_exactly_what_was_sent(self, tmp_path):
@@ -114,7 +114,7 @@ class SinkSuite(_Suite):
         assert list(self.stored(tmp_path)) == list(self.expected)
 
     def test_it_goes_on_behind_each_offset(self, tmp_path):
-        """Stopped after any of the records and started again it stores the others, and none of those twice."""
+        """Restarted after any of the records, it stores the others, and none twice."""
         for at in range(1, len(self.messages)):
             folder = tmp_path / str(at)
             folder.mkdir()
@@ -125,7 +125,7 @@ class SinkSuite(_Suite):
             assert list(self.stored(folder)) == list(self.expected), f"stopped behind {at} records"
 
     def test_a_worker_that_stops_in_the_midst_repeats_nothing(self, tmp_path):
-        """It is stopped as soon as something is stored, wherever put is then, and started again."""
+        """It is stopped once a record is stored, possibly during put, and restarted."""
         props = self._properties(tmp_path)
         with LocalWorker(tmp_path) as worker:
             worker.send(_first_topic(props), list(self.messages))
@@ -164,11 +164,11 @@ def _texts(records):
     return [None if record.value is None else record.value.decode() for record in records]
 
 
-# --- A source's task by hand ------------------------------------------------------------------------------------------
+# --- Driving a source's task ------------------------------------------------------------------------------------------
 
 
 class _Stored(OffsetReader):
-    """What the offsets file would hold after that record."""
+    """The content of the offsets file after this record."""
 
     def __init__(self, record):
         self._known = {} if record is None else {_canonical(record.source_partition): record.source_offset}
@@ -182,7 +182,7 @@ def _canonical(partition):
 
 
 class _DrivenTask:
-    """The only task of a source, as its runner would have it."""
+    """The only task of a source, driven like its runner does."""
 
     def __init__(self, connector_class, props, stored):
         connector = connector_class()
@@ -198,10 +198,10 @@ class _DrivenTask:
         self._is_stopped = False
 
     def take(self, count, is_all=True):
-        """The records that it has, which must be so many: with `is_all` none may come soon after them; the task is stopped then."""
+        """Poll exactly `count` records. With `is_all` no further record may arrive soon, and the task is then stopped."""
         records, deadline = [], time.monotonic() + PATIENCE_SECONDS
         while len(records) < count:
-            assert time.monotonic() < deadline, f"{len(records)} of {count} records came within {PATIENCE_SECONDS} s"
+            assert time.monotonic() < deadline, f"{len(records)} of {count} records arrived within {PATIENCE_SECONDS} s"
             records += self._poll()
         if is_all:
             self._expect_quiet(records, count)
@@ -213,7 +213,7 @@ class _DrivenTask:
         records += self._poll()
         timer.join()
         self._is_stopped = True
-        assert len(records) == count, f"{len(records)} records came, not {count}: {[record.value for record in records[count:][:5]]} are too many"
+        assert len(records) == count, f"{len(records)} records arrived, not {count}; surplus: {[record.value for record in records[count:][:5]]}"
 
     def stop_while_it_polls(self):
         began, ended, failed = threading.Event(), threading.Event(), []
@@ -228,11 +228,11 @@ class _DrivenTask:
 
         threading.Thread(target=poll, daemon=True).start()
         assert began.wait(STOP_SECONDS)
-        assert not ended.wait(QUIET_SECONDS) or not failed, f"poll() failed where there was nothing left: {failed[0]!r}"
+        assert not ended.wait(QUIET_SECONDS) or not failed, f"poll() failed without data: {failed[0]!r}"
         self._task.stop()
         self._is_stopped = True
-        assert ended.wait(STOP_SECONDS), f"poll() continued for {STOP_SECONDS} s behind stop()"
-        assert not failed, f"poll() failed when it was stopped: {failed[0]!r}"
+        assert ended.wait(STOP_SECONDS), f"poll() continued for {STOP_SECONDS} s after stop()"
+        assert not failed, f"poll() failed after stop(): {failed[0]!r}"
 
     def close(self):
         if not self._is_stopped:
@@ -245,7 +245,7 @@ class _DrivenTask:
         return [record for each in batches for record in (each.records() if hasattr(each, "records") else [each])]
 
 
-# --- A worker to be killed ----------------------------------------------------------------------------------------------
+# --- Killing a worker ---------------------------------------------------------------------------------------------------
 
 
 class _Process:
@@ -291,14 +291,14 @@ class _Process:
         assert self._process.wait(PATIENCE_SECONDS) == 0, self._said()
 
     def wait(self, condition):
-        """Until it is true; the worker must live meanwhile."""
+        """Wait until the condition is true; the worker must keep running."""
 
         def look():
             assert self._process.poll() is None, f"the worker ended with status {self._process.returncode}: {self._said()}"
             with contextlib.suppress(OSError):
                 return self.is_listening() and condition()
 
-        wait_for(look, PATIENCE_SECONDS, f"what the worker of {self._folder} should do; it said: {self._said()}")
+        wait_for(look, PATIENCE_SECONDS, f"the worker in {self._folder}; its output: {self._said()}")
 
     def is_listening(self):
         with socket.create_connection(("127.0.0.1", int(self.bootstrap.rpartition(":")[2])), 1):

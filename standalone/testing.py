@@ -1,9 +1,9 @@
-"""The test kit: what a stage does by rows and by columns, checked at once.
+"""The test kit: checks the row form and the columnar form of a stage together.
 
     check_transform(HoistField.Value.of(field="line"), record, expected, spark)
     check_converter(JsonConverter.of(), Schema.STRING, "foo", b'{"schema":...}')
 
-Both fail if the two forms differ, and if a columnar form that should be there is lost.
+Both fail if the two forms differ, or if an expected columnar form is missing.
 """
 
 import numpy as np
@@ -23,15 +23,15 @@ from standalone.pipeline.conversion import decoded
 from standalone.suites import SinkSuite, SourceSuite  # noqa: F401
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
-COPIES = 3  # of a record in a column: what is wrong with rows beside each other shows
+COPIES = 3  # of a record in a column, to find errors between adjacent rows
 TOPIC = "topic"
 
 
 def check_transform(transform, before, after, spark=None, by_columns=True):
-    """A transform makes `after` of the record `before`: a record, None where it is dropped, or the class of the error that it raises.
+    """Check that a transform turns `before` into `after`: a record, None if it is dropped, or the class of the error that it raises.
 
-    With a SessionHolder as `spark` the columnar form is checked against the same. `by_columns=False` says that it has none for that record;
-    an error is never one of columns.
+    With a SessionHolder as `spark` the columnar form is checked too. `by_columns=False` means that it has none for this record; errors are
+    always raised by rows.
     """
     is_error = isinstance(after, type) and issubclass(after, Exception)
     _check_rows(lambda: transform.apply(before), after, is_error)
@@ -42,15 +42,15 @@ def check_transform(transform, before, after, spark=None, by_columns=True):
     except LeftToRows as reason:
         assert is_error or not by_columns, f"by columns: {reason}"
         return
-    assert not is_error, f"by columns it made {found[0]!r}, by rows it fails"
-    assert by_columns, f"by columns it made {found[0]!r}, but was said to have no columnar form"
+    assert not is_error, f"the columnar form returns {found[0]!r}, the row form fails"
+    assert by_columns, f"the columnar form returns {found[0]!r}, but by_columns=False"
     assert found == [after] * COPIES, f"by columns: {found[0]!r}, expected {after!r}"
 
 
 def check_converter(converter, schema, value, data, read=None, by_columns="both"):
-    """A converter writes `data` for the value of a schema; it reads `read`, a (schema, value), of it, or the same again.
+    """Check that a converter serializes the value of a schema to `data`, and deserializes that to `read`, a (schema, value), or the original.
 
-    `data` may be the class of an error instead. `by_columns` says which columnar forms there are: "both", "encode", "decode" or "none".
+    `data` may be the class of an error instead. `by_columns` names the columnar forms that exist: "both", "encode", "decode" or "none".
     """
     is_error = isinstance(data, type)
     _check_rows(lambda: converter.from_connect(TOPIC, schema, value), data, is_error)
@@ -60,7 +60,7 @@ def check_converter(converter, schema, value, data, read=None, by_columns="both"
         return
     expected = (schema, value) if read is None else read
     found = converter.to_connect(TOPIC, data)
-    assert found == expected, f"by rows it read {found!r}, expected {expected!r}"
+    assert found == expected, f"the row form read {found!r}, expected {expected!r}"
     _check_column(decoded_column(converter, data), expected, False, by_columns in ("both", "decode"), "decode")
 
 
@@ -68,9 +68,9 @@ def _check_rows(work, expected, is_error):
     try:
         found = work()
     except Exception as error:
-        assert is_error and isinstance(error, expected), f"by rows it failed: {type(error).__name__}: {error}"
+        assert is_error and isinstance(error, expected), f"the row form failed: {type(error).__name__}: {error}"
     else:
-        assert not is_error, f"by rows it made {found!r}, expected {expected.__name__}"
+        assert not is_error, f"the row form returns {found!r}, expected {expected.__name__}"
         assert found == expected, f"by rows: {found!r}, expected {expected!r}"
 
 
@@ -78,8 +78,8 @@ def _check_column(found, expected, is_error, is_there, what):
     if isinstance(found, LeftToRows):
         assert is_error or not is_there, f"{what}: {found}"
         return
-    assert not is_error, f"{what} made {found!r}, by rows it fails"
-    assert is_there, f"{what} made {found!r}, but was said to have no columnar form"
+    assert not is_error, f"{what} made {found!r}, but the row form fails"
+    assert is_there, f"{what} made {found!r}, but by_columns excludes it"
     assert found == expected, f"{what}: {found!r}, expected {expected!r}"
 
 
@@ -87,7 +87,7 @@ def _check_column(found, expected, is_error, is_there, what):
 
 
 class LeftToRows(Exception):
-    """There is no columnar form for that case, or it leaves the row to the rows engine; says why."""
+    """There is no columnar form for this case, or it leaves the row to the rows engine; the message has the reason."""
 
     def __eq__(self, other):
         return isinstance(other, LeftToRows) and self.args == other.args
@@ -96,7 +96,7 @@ class LeftToRows(Exception):
 
 
 def transform_columns(links, records, spark):
-    """What Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows."""
+    """Run Links on similar records by columns only: a list, with None for each dropped record. Raises LeftToRows."""
     batch = columns_of(records)
     try:
         leaves = Leaves(batch, set())
@@ -117,9 +117,9 @@ def encoded_column(converter, schema, value):
         column = None
     elif not schema.logical and (schema.type == STRING and isinstance(value, str) or schema.type == BYTES and isinstance(value, bytes)):
         try:
-            column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
+            column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # strings as UTF-8, as in files and the log
         except UnicodeEncodeError:
-            return LeftToRows("half a surrogate pair is in no file and no log: such a text is a row's")
+            return LeftToRows("text with an unpaired surrogate has no UTF-8 form: it is converted by rows")
     else:
         try:
             column = columnar([value] * COPIES, schema, COPIES)
@@ -135,7 +135,7 @@ def encoded_column(converter, schema, value):
 
 
 def decoded_column(converter, data):
-    """(schema, value) of bytes as the columns engine reads a column of them, or LeftToRows."""
+    """(schema, value) of bytes, read as a column by the columns engine, or LeftToRows."""
     try:
         schema, column, bad = decoded(converter, TOPIC, ByteColumn.of([data] * COPIES), COPIES)
     except ByRows:
@@ -146,12 +146,12 @@ def decoded_column(converter, data):
 
 
 def _the_one(items):
-    assert all(repr(item) == repr(items[0]) for item in items), f"the same rows came out different: {items!r}"
+    assert all(repr(item) == repr(items[0]) for item in items), f"equal rows have different results: {items!r}"
     return items[0]
 
 
 def columns_of(records):
-    """Records that are alike as a ColumnBatch."""
+    """Similar records as a ColumnBatch."""
     first = records[0]
     parts = {}
     for part in ("key", "value"):
@@ -177,7 +177,7 @@ def _one_or_all(items):
 
 
 def records_of(batch, records):
-    """The records again, with what a ColumnBatch of as many rows has for them."""
+    """The records with the results from a ColumnBatch of the same length."""
     count = len(records)
     keys, values = values_of(batch.key, batch.key_schema, count), values_of(batch.value, batch.value_schema, count)
     topics, partitions = (part if isinstance(part, list) else [part] * count for part in (batch.topic, batch.partition))

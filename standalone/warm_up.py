@@ -1,7 +1,7 @@
-"""Compiles and caches all kernels: `python -m standalone.warm_up`, the last step of the setup.
+"""Precompile and cache all kernels: `python -m standalone.warm_up`, the last step of the installation.
 
-A process that needs an uncompiled kernel starts this module with `--for-parent` and the names of the kernel's modules: it compiles at the
-lowest priority, and exits when its parent does.
+A process that calls a kernel without cached machine code starts this with `--for-parent` and the kernel's modules. It then runs at the
+lowest priority and ends with its parent.
 """
 
 import importlib
@@ -29,7 +29,7 @@ FOR_PARENT = "--for-parent"
 
 
 def main(arguments):
-    """Return the exit code: 1 if a kernel could not be compiled."""
+    """The exit code: 1 if a kernel could not be compiled."""
     if FOR_PARENT in arguments:
         os.nice(19)
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -43,7 +43,7 @@ def main(arguments):
 
 
 def compile_all(modules=(), tell=lambda done, total, name: None):
-    """Compile the missing kernels of MODULES and of those modules; return an error message for each failure."""
+    """Compile the missing kernels of MODULES and of the given modules; returns one line per failure."""
     for module in (*MODULES, *modules):
         importlib.import_module(module)
     if all(kernel.is_there() for kernel in kernels() if kernel.signature):
@@ -55,14 +55,14 @@ def compile_all(modules=(), tell=lambda done, total, name: None):
             tell(at, len(wanted), kernel.name)
             try:
                 kernel.compile()
-            except Exception as error:  # a compiler may raise anything; continue with the other kernels
+            except Exception as error:  # the compiler may raise anything; continue with the other kernels
                 failed.append(f"{kernel.name} could not be compiled: {type(error).__name__}: {error}")
         tell(len(wanted), len(wanted), "done")
     return failed
 
 
 def _tell(done, total, name):
-    """Show progress: a line that is overwritten on a terminal, else one line at the beginning and one at the end."""
+    """A progress line that is overwritten on a terminal; elsewhere one line at the start and one at the end."""
     if sys.stderr.isatty():
         print(f"\r\x1b[KCompiling: {done} of {total}, {name}", end="" if done < total else "\n", file=sys.stderr, flush=True)
     elif done in (0, total):
@@ -70,7 +70,7 @@ def _tell(done, total, name):
 
 
 def _end_with_parent():
-    while os.read(0, 1):  # not sys.stdin: this thread would hold its lock while the interpreter exits, which aborts the process
+    while os.read(0, 1):  # not sys.stdin: this thread would hold its lock at interpreter exit, which aborts the process
         pass
     os._exit(0)
 

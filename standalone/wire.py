@@ -1,20 +1,20 @@
-"""Records as bytes in columns: what the pipeline hands to the log, and the log to the pipeline.
+"""Serialized records in columns: the interface between pipeline and log.
 
-Both know only this module of each other's world. A `ByteColumn` is a run of byte strings, each a slice of one buffer, so
-that lines found in a file, or values found in a fetched record batch, are named without being copied.
+Neither knows anything else of the other. A `ByteColumn` is a sequence of byte strings, each a slice of one buffer, so lines of a file and
+values of a fetched record batch are referenced without being copied.
 """
 
 import numpy as np
 
 from standalone import kernels
 
-NULL = -1  # the length of a null; so Kafka writes it, too
+NULL = -1  # the length of a null, as in Kafka's protocol
 
 
 class ByteColumn:
     """Byte strings as slices of one buffer: item i is data[starts[i] : starts[i] + lengths[i]], or None where lengths[i] is -1.
 
-    The arrays are never changed once made. Slices may overlap, leave gaps and come in any order.
+    The arrays are immutable. Slices may overlap, leave gaps and be in any order.
     """
 
     __slots__ = ("data", "starts", "lengths")
@@ -34,14 +34,14 @@ class ByteColumn:
 
     @classmethod
     def repeat(cls, item, count):
-        """The same bytes, or None, `count` times over, held once."""
+        """The same bytes, or None, `count` times; stored once."""
         data = np.frombuffer(item or b"", np.uint8)
         length = NULL if item is None else len(item)
         return cls(data, np.zeros(count, np.int64), np.full(count, length, np.int32))
 
     @classmethod
     def from_arrow(cls, array):
-        """Of a binary, string or large_* Arrow array; its buffers are shared."""
+        """From a binary, string or large_* Arrow array; shares its buffers."""
         import pyarrow as pa
 
         if isinstance(array, pa.ChunkedArray):
@@ -75,7 +75,7 @@ class ByteColumn:
         return pa.Array.from_buffers(kind, count, buffers, nulls)
 
     def compact(self):
-        """The same items one after the other in their own buffer."""
+        """A copy with the items contiguous in a buffer of its own."""
         sizes = np.maximum(self.lengths, 0)
         ends = np.cumsum(sizes, dtype=np.int64)
         total = int(ends[-1]) if len(ends) else 0
@@ -87,7 +87,7 @@ class ByteColumn:
         return ByteColumn(out, starts, self.lengths)
 
     def join(self, ending, null):
-        """All items as one uint8 array, each followed by the bytes `ending`; the bytes `null` stand for a null."""
+        """All items as one uint8 array, each followed by the bytes `ending`; nulls become the bytes `null`."""
         nulls = int(np.count_nonzero(self.lengths < 0))
         out = np.empty(self.nbytes + nulls * len(null) + len(self) * len(ending), np.uint8)
         kernels.join(self.data, self.starts, self.lengths, np.frombuffer(ending, np.uint8), np.frombuffer(null, np.uint8), out)
@@ -101,7 +101,7 @@ class ByteColumn:
 
     @property
     def nbytes(self):
-        """The bytes of all items together."""
+        """The total bytes of all items."""
         return int(np.maximum(self.lengths, 0).sum(dtype=np.int64))
 
     def __len__(self):
@@ -129,7 +129,7 @@ class ByteColumn:
 
 
 def concat(columns):
-    """Multiple ByteColumns of one buffer or of many as one."""
+    """Concatenate ByteColumns, of the same or different buffers."""
     columns = list(columns)
     if len(columns) == 1:
         return columns[0]
@@ -148,7 +148,7 @@ NO_TIMESTAMP = -1
 
 
 class Records:
-    """Records as bytes, a column each. A column that is None is null (keys, values), unset (timestamps) or empty (headers) in every row."""
+    """Serialized records, one column per part. A column that is None is null (keys, values), unset (timestamps) or empty (headers) in every row."""
 
     __slots__ = ("count", "keys", "values", "timestamps", "headers", "offsets", "timestamp_type", "_nbytes")
 
@@ -157,7 +157,7 @@ class Records:
         self.keys = keys  # ByteColumn | None
         self.values = values  # ByteColumn | None
         self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset | None
-        self.headers = headers  # list, a row each, of [(name, bytes | None), ...] or None | None
+        self.headers = headers  # list of [(name, bytes | None), ...] or None per row | None
         self.offsets = offsets  # int64 array | None: not in a log yet
         self.timestamp_type = timestamp_type
         self._nbytes = None
@@ -195,7 +195,7 @@ class Records:
 
     @property
     def nbytes(self):
-        """About what they take as bytes: a bound for queues, not an account."""
+        """Approximate size in bytes, to bound queues."""
         if self._nbytes is None:
             self._nbytes = self._measured()
         return self._nbytes

@@ -402,7 +402,7 @@ def test_a_kernel_without_a_place_for_its_code_is_python(tmp_path, monkeypatch, 
     (tmp_path / "file").touch()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     assert called(compiled(total)) == (219, False)
-    with pytest.raises(OSError, match="set NUMBA_CACHE_DIR to a folder that can be written"):
+    with pytest.raises(OSError, match="set NUMBA_CACHE_DIR to a writable folder"):
         machine_code.writable_folder()
 
 

@@ -115,7 +115,7 @@ def test_a_plugin_is_found_by_each_of_its_names(stand_ins, kind, name, expected)
         param("transform", "Rout", NotFoundError, "Did you mean 'Route'", id="mistyped"),
         param("transform", "com.acme.Route", NotFoundError, "no Python counterpart.*'package.module:Class'", id="somebody's java class"),
         param("transform", "Later", NotFoundError, "No transform 'Later'", id="a built-in that is not there yet"),
-        param("converter", "stand_ins:Route", ConfigError, "is a transform; a converter must be", id="another kind"),
+        param("converter", "stand_ins:Route", ConfigError, "is a transform, but a converter is required", id="another kind"),
         param("converter", "pathlib:Path", ConfigError, "is not a plugin", id="any class"),
         param("connector", "", NotFoundError, "No connector ''", id="empty"),
         param("connector", "no.such.Klass", NotFoundError, "No connector 'no.such.Klass'", id="no such module"),

@@ -79,7 +79,7 @@ def test_a_file_is_read_as_iso_8859_1_and_utf8_draws_a_warning(tmp_path, caplog)
 
 @pytest.mark.parametrize("read", [properties.load, properties.load_connector])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, read):
-    with pytest.raises(ConfigError, match="absent.properties: there is no such file"):
+    with pytest.raises(ConfigError, match="absent.properties: no such file"):
         read(tmp_path / "absent.properties")
     with pytest.raises(ConfigError, match="is a directory"):
         read(tmp_path)
@@ -127,7 +127,7 @@ def test_a_connector_is_read_from_any_form_whatever_the_suffix(tmp_path, text, s
         param(json.dumps(REST), "has no name", id="flat map without name"),
         param(json.dumps({"config": REST}), "has no name", id="create request without name"),
         param(json.dumps({"name": "jsn", "config": {**REST, "name": "other"}}), "'jsn'.*'other'", id="names differ"),
-        param(json.dumps({"name": "jsn", "config": REST})[:-20], "looks like JSON, but is not.*line 1", id="cut off"),
+        param(json.dumps({"name": "jsn", "config": REST})[:-20], "looks like JSON, but is invalid.*line 1", id="cut off"),
         param(json.dumps({"name": "jsn", "config": REST, "initial_state": "ASLEEP"}), "ASLEEP.*RUNNING", id="unknown state"),
         param(json.dumps({"name": "jsn", "topics": ["a"]}), "'topics'", id="a list as value"),
         param(json.dumps({"name": "jsn", "config": {"a": {}}}), "'a'", id="an object within config"),

@@ -145,4 +145,4 @@ def test_a_set_up_that_can_keep_nothing_says_so(tmp_path):
     (tmp_path / "file").touch()
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
     ran = subprocess.run([sys.executable, "-m", "standalone.warm_up"], env=environment, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert ran.returncode == 1 and "set NUMBA_CACHE_DIR to a folder that can be written" in ran.stderr and "Traceback" not in ran.stderr
+    assert ran.returncode == 1 and "set NUMBA_CACHE_DIR to a writable folder" in ran.stderr and "Traceback" not in ran.stderr

@@ -47,7 +47,7 @@ JVM = """-Xms256M -Xmx2G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:Initia
 
 
 class Failed(Exception):
-    """The run gave no figure; says why."""
+    """The run gave no result; the message has the reason."""
 
 
 # --- The engines: each is started on a job and moves all of its lines ------------------------------------------------
@@ -106,7 +106,7 @@ class Kcat:
 
 
 def engines(ours):
-    """(those that can run here, why each other one cannot)"""
+    """(the engines that can run here, the reasons why the others cannot)"""
     found, missing = [Connect("ours", shlex.split(ours))], []
     try:
         libs = connect_jars()
@@ -209,7 +209,7 @@ def run(engine, job, folder):
 
 
 def stop(process):
-    """SIGTERM, and SIGKILL where that does not do."""
+    """Send SIGTERM, then SIGKILL if the process does not end."""
     if process.poll() is None:
         process.terminate()
     try:

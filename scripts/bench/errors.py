@@ -73,7 +73,7 @@ def odd(row):
 
 
 def batches(count, size, share, other):
-    """wire.Records whose every so-manieth is another."""
+    """wire.Records in which every n-th record is replaced."""
     step = round(1 / share)
     for low in range(0, count, size):
         rows = range(low, min(count, low + size))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long the embedded log lets a heartbeat wait while others write as fast as they can, and how fast that is.
+"""The latency of heartbeats on the embedded log while producers write at full speed, and their throughput.
 
     scripts/bench/heartbeats.py [--seconds 20] [--writers 3] [--batch 1048576] [--compression none]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many connectors in one worker: how soon all run, how fast the list is told, how much memory each takes.
+"""Many connectors in one worker: start time, latency of the connector list, memory per connector.
 
     scripts/bench/hundred.py [--connectors 100] [--kind source|sink] [--bootstrap HOST:PORT]
 

@@ -81,7 +81,7 @@ def resident_mb(pid):
 
 
 def latency(worker, file, appends):
-    """Print how long each line takes to be had by a stock client: the next one is appended when it is there."""
+    """Print the latency of each line to a stock client; the next line is appended when it has arrived."""
     consumer = Consumer({"bootstrap.servers": worker.log, "group.id": "idle", "fetch.wait.max.ms": 500, "enable.auto.commit": False})
     consumer.assign([TopicPartition("s0", 0, 1)])  # after the first line
     took = []

@@ -25,7 +25,7 @@ def document():
     from standalone.rest import admin, connectors, documentation, openapi, plugins
 
     class Anything:
-        """A herder and a worker of whom nothing is asked: routes only keep what they will call."""
+        """A placeholder for herder and worker: routes only keep references to their methods."""
 
         def __getattr__(self, name):
             return None

@@ -1,4 +1,4 @@
-"""What a worker of ours does with records that fail, case by case, on a real broker: the cases of golden/errors.json and others of the kind.
+"""Runs the cases of failing records (golden/errors.json and similar) in a worker on a real broker.
 
 A case with `setup.records` and `setup.connector` is run as it says: the records are produced, a file sink is created, and when its task
 has failed or has committed all of them, what is asked for in `observed` is looked at. Three cases are described in words only; they

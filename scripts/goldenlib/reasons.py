@@ -19,7 +19,7 @@ def counted(kind, cases, done):
 
 
 def table(kind, cases, done):
-    """In words, for people: a line for each class, then one for each reason."""
+    """A readable report: a line for each class, then one for each reason."""
     by_columns, left = counted(kind, cases, done)
     every = by_columns.copy()
     for (name, _), count in left.items():

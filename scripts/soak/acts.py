@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do to busy connectors by REST whatever their users may, while numbered lines go file -> log -> file; then count what is lost or doubled.
+"""Run random REST operations on busy connectors while numbered lines go file -> log -> file; then count lost and duplicated lines.
 
     scripts/soak/acts.py [--acts 60] [--lines 4000000] [--bootstrap HOST:PORT] [--chain none|columns|python]
 
@@ -45,7 +45,7 @@ class Busy(Run):
         return json.loads(data) if data else None
 
     def act(self, name, chance):
-        """One thing that a user may do, and back."""
+        """One operation of a user, and its reverse."""
         path = f"/connectors/{name}"
         what = chance.choice(("pause", "pause", "stop", "restart", "restart all", "restart task", "config"))
         self.done.append(what)

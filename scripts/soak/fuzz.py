@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Gives any bytes to the codec, the parser of requests, the embedded log and its logins, led by coverage; each target in turn.
+"""Coverage-guided fuzzing of the codec, the request parser, the embedded log and its logins; one target after another.
 
     scripts/soak/fuzz.py [--minutes 10] [--target codec|parser|log|login] [--keep]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker through each fault of real brokers and their network, for as long as it takes to be felt, with a report.
+"""Runs a worker through each fault of real brokers and their network, long enough to have an effect, and reports the result.
 
     scripts/soak/kafka_faults.py [--seconds 20] [--brokers 1|3|both] [--only WORD] [--report FILE]
 

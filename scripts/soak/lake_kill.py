@@ -135,7 +135,7 @@ class Soak:
 
 
 class Files:
-    """What others see of the lake."""
+    """A reader's view of the lake."""
 
     def __init__(self, url, format):
         self.url, self._format = url, format

@@ -52,7 +52,7 @@ class Marked(Transform):
 
 
 class Numbers(SourceTask):
-    """Polls numbers until it is told that it is enough, or that it has polled `count`."""
+    """Polls numbers until it is stopped or has polled `count`."""
 
     enough = threading.Event()
     polled = {}  # topic -> how many
@@ -186,7 +186,7 @@ class Run:
         return Numbers.polled[topic] if self._count == 1 << 60 else self._count
 
     def judge(self):
-        """What is not as it must be, in words."""
+        """The errors found, as text."""
         wrong = [f"{name} has failed: {trace}" for name, trace in self.failed().items()]
         for topic in self.topics:
             put, polled = Counted.put_so_far.get(topic, 0), self._wanted(topic)

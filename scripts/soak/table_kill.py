@@ -85,7 +85,7 @@ class Soak(lake_kill.Soak):
 
 
 class Table:
-    """What others see of the table."""
+    """A reader's view of the table."""
 
     def __init__(self, warehouse):
         self.warehouse = self.url = warehouse

@@ -294,7 +294,7 @@ def faults(log, over, chance):
 
 
 def check(notes, final):
-    """What does not fit, as sentences."""
+    """The violations found, as sentences."""
     wrong = []
     counts = collections.Counter(final.values())
     doubled = [value for value, count in counts.items() if count > 1]

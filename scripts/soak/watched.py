@@ -1,4 +1,4 @@
-"""What the soaks share: threads whose failure is the soak's, and workers that end as they should."""
+"""Shared by the soaks: threads whose failure fails the soak, and clean shutdown of workers."""
 
 import signal
 import subprocess
@@ -59,7 +59,7 @@ def end(process, number, log):
 
 
 def kill(process):
-    """On the way out of a soak that failed: no process is left."""
+    """Kill remaining processes after a failed soak."""
     if process is not None and process.poll() is None:
         process.kill()
         process.wait()

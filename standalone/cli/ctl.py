@@ -1,15 +1,15 @@
-"""connectctl: looks at a running worker and its connectors and steers them, by its REST API; and looks into the log.
+"""connectctl: monitors and controls a running worker and its connectors through the REST API; reads and writes Kafka topics.
 
     ctl_rest.py        the REST client               ctl_show.py     tables, colours, --json
-    ctl_connectors.py  connectors and their states   ctl_config.py   what they are configured with
-    ctl_offsets.py     offsets, lag, Java's file     ctl_log.py      topics, produce, consume
-    ctl_dlq.py         dead letter queues            ctl_preview.py  records through a chain, before it runs
-    ctl_sql.py         statements of SQL
-    ctl_schemas.py     schemas of a registry         ctl_reindex.py  another mapping for a search index, without downtime
-    ctl_init.py        sample configurations         ctl_doctor.py   what a worker needs of its machine
-    ctl_top.py         rates and lag as they change  ctl_distributed.py  moving from connect-distributed
+    ctl_connectors.py  connectors and their states   ctl_config.py   their configurations
+    ctl_offsets.py     offsets, lag, Java's file     ctl_log.py      topics: produce and consume
+    ctl_dlq.py         dead letter queues            ctl_preview.py  dry runs of a transform chain
+    ctl_sql.py         SQL statements
+    ctl_schemas.py     schemas of a registry         ctl_reindex.py  a new mapping for a search index, without downtime
+    ctl_init.py        sample configurations         ctl_doctor.py   checks of the worker's machine
+    ctl_top.py         live rates and lag            ctl_distributed.py  migrating from connect-distributed
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, and a connector or task that was asked about is FAILED.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, but a connector or task in the result is FAILED.
 """
 
 import os
@@ -40,16 +40,16 @@ _COMPLETE_VARIABLE = "_CONNECTCTL_COMPLETE"
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--url", envvar="CONNECT_URL", default=DEFAULT_URL, show_default=True, help="The worker's REST listener (CONNECT_URL).")
-@click.option("--user", envvar="CONNECT_USER", help="NAME or NAME:PASSWORD, for a worker that asks; better give the password in CONNECT_PASSWORD.")
-@click.option("--cacert", type=click.Path(exists=True, dir_okay=False), help="Certificates (PEM) to trust, for https.")
-@click.option("--cert", type=click.Path(exists=True, dir_okay=False), help="A client certificate (PEM), for a worker that asks.")
-@click.option("--key", type=click.Path(exists=True, dir_okay=False), help="Its private key (PEM), if it is not in the same file.")
+@click.option("--user", envvar="CONNECT_USER", help="NAME or NAME:PASSWORD for basic authentication; prefer CONNECT_PASSWORD for the password.")
+@click.option("--cacert", type=click.Path(exists=True, dir_okay=False), help="CA certificates (PEM) to trust for https.")
+@click.option("--cert", type=click.Path(exists=True, dir_okay=False), help="Client certificate (PEM) for mutual TLS.")
+@click.option("--key", type=click.Path(exists=True, dir_okay=False), help="Private key (PEM) of --cert, if it is in another file.")
 @click.version_option(package_name="connect-standalone", prog_name="connectctl")
 @click.pass_context
 def main(context, url, user, cacert, cert, key):
-    """Look at a running worker and its connectors, and steer them.
+    """Monitor and control a running worker and its connectors.
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 something asked about is FAILED.
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 a connector or task in the result is FAILED.
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
@@ -67,7 +67,7 @@ for _module in _MODULES:
 @main.command()
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 def completion(shell):
-    """Print what makes a shell complete commands, options and connectors' names.
+    """Print a shell completion script for commands, options and connector names.
 
     bash: eval "$(connectctl completion bash)" in ~/.bashrc, zsh the same in ~/.zshrc;
     fish: connectctl completion fish > ~/.config/fish/completions/connectctl.fish

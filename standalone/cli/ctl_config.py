@@ -8,13 +8,13 @@ from standalone.cli.ctl_connectors import one_name, wait_until_settled
 from standalone.cli.ctl_rest import Refused, connector_path
 from standalone.cli.ctl_show import Command, Group, done, emit, emit_line, one_line, printable, table
 
-HIDDEN = "[hidden]"  # what the worker shows in a secret's place
+HIDDEN = "[hidden]"  # the worker shows this in place of a secret
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow"), "sent": ("=", None)}
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=False))
 wait_option = click.option(
-    "--wait", "seconds", type=click.FloatRange(min=0), help="Wait so many seconds until all is RUNNING; exit code 3 if something FAILED."
+    "--wait", "seconds", type=click.FloatRange(min=0), help="Wait up to this many seconds for RUNNING; exit code 3 if one FAILED."
 )
 
 
@@ -31,7 +31,7 @@ def add_to(main):
 @wait_option
 @click.pass_context
 def create(context, files, seconds):
-    """Create connectors from their files: .properties, a JSON map, or JSON with name, config and initial_state."""
+    """Create connectors from files: .properties, a JSON map, or JSON with name, config and initial_state."""
     rest = context.obj
 
     def create_one(found):
@@ -46,14 +46,14 @@ def create(context, files, seconds):
 
 @click.command(cls=Command)
 @files_argument
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @wait_option
 @click.pass_context
 def apply(context, files, dry_run, seconds):
-    """Make connectors what their files say: create those that are missing, change those that differ, leave the rest alone.
+    """Create or update connectors to match their files. Connectors that match already, or have no file here, are left unchanged.
 
-    A file's initial_state counts only when its connector is created. Secrets that the worker hides cannot be compared: where a
-    file has some, its configuration is sent again.
+    initial_state applies only when a connector is created. The worker hides secrets, so they cannot be compared: a configuration
+    with secrets is always sent again.
     """
     rest = context.obj
 
@@ -77,7 +77,7 @@ def apply(context, files, dry_run, seconds):
 
 
 def differences(before, after):
-    """{key: (added, removed, changed or sent, old value, new value)} between a configuration as the worker shows it and the wanted one."""
+    """{key: (added, removed, changed or sent, old value, new value)} between the configuration that the worker shows and the wanted one."""
     found = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
@@ -103,7 +103,7 @@ def _say_changes(name, verb, changes):
 
 
 def _work_files(context, files, work, seconds):
-    """Read all files first, so that nothing is done where one cannot be read; then one after the other."""
+    """Read all files before the first change: if one cannot be read, nothing is changed."""
     found = [load(path) for path in files]
     refused = []
     for each in found:
@@ -137,7 +137,7 @@ def config():
 @one_name
 @click.pass_obj
 def show(rest, name):
-    """A connector's configuration, as a .properties file has it. Secrets are hidden."""
+    """Print a connector's configuration in .properties format. Secrets are hidden."""
     from standalone import properties
 
     found = rest.get(connector_path(name, "/config"))
@@ -147,13 +147,13 @@ def show(rest, name):
 @config.command()
 @one_name
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
-@click.option("--unset", metavar="KEY", multiple=True, help="A key to take away; may be given again.")
+@click.option("--unset", metavar="KEY", multiple=True, help="Key to remove; repeatable.")
 @click.pass_obj
 def patch(rest, name, pairs, unset):
-    """Change some keys of a connector's configuration and leave the others."""
+    """Change some keys of a connector's configuration and keep the others."""
     wrong = [pair for pair in pairs if "=" not in pair]
     if wrong or not pairs and not unset:
-        raise click.UsageError(f"Give what to change as KEY=VALUE{f', not {wrong[0]}' if wrong else ''}, or --unset KEY.")
+        raise click.UsageError(f"Give changes as KEY=VALUE{f', not {wrong[0]}' if wrong else ''}, or --unset KEY.")
     changes = dict(pair.split("=", 1) for pair in pairs)
     before = rest.get(connector_path(name, "/config"))
     after = rest.ask("PATCH", connector_path(name, "/config"), {**changes, **dict.fromkeys(unset)})["config"]
@@ -163,11 +163,11 @@ def patch(rest, name, pairs, unset):
 @click.command(cls=Command)
 @files_argument
 @click.option(
-    "-w", "--worker", type=click.Path(exists=True, dir_okay=False), help="Check here, against that worker.properties, without a running worker."
+    "-w", "--worker", type=click.Path(exists=True, dir_okay=False), help="Validate locally against this worker.properties, without a running worker."
 )
 @click.pass_context
 def validate(context, files, worker):
-    """Check connectors' files without creating anything: what is wrong with which key. Exit code 1 if something is."""
+    """Validate connector files without creating anything, and list the errors of each key. Exit code 1 if there are any."""
     here = _checker(worker) if worker else lambda found: _validated_there(context.obj, found)
     results = {}
     for path in files:
@@ -191,13 +191,13 @@ def validate(context, files, worker):
 def _validated_there(rest, found):
     connector_class = found.config.get("connector.class")
     if not connector_class:
-        return {"connector.class": ["is missing; it names what the connector is"]}
+        return {"connector.class": ["is missing; it names the connector's class"]}
     answer = rest.ask("PUT", f"/connector-plugins/{quote(connector_class, safe='')}/config/validate", {**found.config, "name": found.name})
     return {each["value"]["name"]: each["value"]["errors"] for each in answer["configs"] if each["value"]["errors"]}
 
 
 def _checker(worker_file):
-    """Checks a connector in this process."""
+    """Validates a connector in this process."""
     from standalone import properties
     from standalone.errors import ConfigError
     from standalone.runtime.configuration.connector_config import ConnectorConfig
@@ -220,10 +220,10 @@ def _checker(worker_file):
 
 @click.command(cls=Command)
 @click.argument("name", required=False)
-@click.option("--all", "every", is_flag=True, help="Converters, transforms and predicates, too.")
+@click.option("--all", "every", is_flag=True, help="Also list converters, transforms and predicates.")
 @click.pass_obj
 def plugins(rest, name, every):
-    """The connectors that can be created; or, of the plugin named, all keys that it takes."""
+    """List the installed connectors; or the configuration keys of one plugin."""
     if name:
         found = rest.get(f"/connector-plugins/{quote(name, safe='')}/config")
         rows = [(key["name"], key["type"], _default(key), key["importance"], one_line(key.get("documentation") or "")) for key in found]
@@ -240,13 +240,13 @@ def _default(key):
 
 @click.group(cls=Group)
 def loggers():
-    """Show the levels of the worker's loggers, or set one. They outlive a restart."""
+    """Show or set the levels of the worker's loggers. They survive a restart."""
 
 
 @loggers.command("list")
 @click.pass_obj
 def list_loggers(rest):
-    """The loggers that have their own level."""
+    """List the loggers with an explicit level."""
     found = rest.get("/admin/loggers")
     emit(found, lambda: table(("LOGGER", "LEVEL"), [(name, shown["level"]) for name, shown in found.items()]))
 
@@ -256,6 +256,6 @@ def list_loggers(rest):
 @click.argument("level", type=click.Choice(LEVELS, case_sensitive=False))
 @click.pass_obj
 def set_logger(rest, name, level):
-    """Give a logger and those below it a level; `root` is all."""
+    """Set the level of a logger and its children; `root` sets all."""
     touched = rest.ask("PUT", f"/admin/loggers/{quote(name, safe='')}", {"level": level.upper()}) or []
     emit(touched, lambda: click.echo(f"{level.upper()}: {printable(', '.join(touched))}"))

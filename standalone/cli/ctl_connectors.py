@@ -21,7 +21,7 @@ def add_to(main):
 
 
 def complete_name(context, parameter, incomplete):
-    """The names of connectors, for the shell; none where no worker answers."""
+    """Connector names for shell completion; none if no worker answers."""
     from standalone.cli.ctl_rest import Rest
 
     try:
@@ -39,7 +39,7 @@ any_names = click.argument("names", metavar="[NAME]...", nargs=-1, shell_complet
 @click.command(cls=Command)
 @click.pass_obj
 def about(rest):
-    """What the worker is, and how it is."""
+    """Show the worker's version, cluster and health."""
     found = rest.get("/")
     try:
         health = rest.get("/health")
@@ -52,7 +52,7 @@ def about(rest):
 @click.command("list", cls=Command)
 @click.pass_context
 def list_connectors(context):
-    """All connectors and their states. Exit code 3 if one of them or of their tasks has FAILED."""
+    """List all connectors and their states. Exit code 3 if a connector or task is FAILED."""
     found = statuses(context.obj)
     emit(found, lambda: _print_list(found))
     _exit_if_failed(context, found)
@@ -89,7 +89,7 @@ def _counted(tasks):
 @any_names
 @click.pass_context
 def status(context, names):
-    """States of connectors (all, if none is named) and of their tasks, with the trace of what failed. Exit code 3 if something has."""
+    """Show the states of connectors (default: all) and their tasks, with stack traces of failures. Exit code 3 if one is FAILED."""
     found = statuses(context.obj, names)
 
     def render():
@@ -115,26 +115,26 @@ def _text(value):
 
 @click.command(cls=Command)
 @any_names
-@click.option("-i", "--interval", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--times", type=click.IntRange(min=1), help="End after this many looks. If not given: at Ctrl-C.")
+@click.option("-i", "--interval", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between refreshes.")
+@click.option("--times", type=click.IntRange(min=1), help="End after this many refreshes. Default: at Ctrl-C.")
 @click.pass_context
 def watch(context, names, interval, times):
-    """Show the states again and again, until Ctrl-C. With --json: a line each time."""
+    """Show the states and refresh them until Ctrl-C. With --json: one line per refresh."""
     never = threading.Event()
-    looks = 0
+    refreshes = 0
     try:
         while True:
-            _look(context.obj, names)
-            looks += 1
-            if looks == times:
+            _refresh(context.obj, names)
+            refreshes += 1
+            if refreshes == times:
                 return
             never.wait(interval)
     except KeyboardInterrupt:
         click.echo()
 
 
-def _look(rest, names):
-    """One look; a worker that is away is told, and looked for again."""
+def _refresh(rest, names):
+    """Print the states once; if the worker does not answer, print that instead."""
     try:
         found, problem = statuses(rest, names), None
     except Refused as refused:
@@ -155,11 +155,11 @@ def _look(rest, names):
 
 @click.command(cls=Command)
 @one_name
-@click.option("-n", "--count", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many.")
-@click.option("--traces", is_flag=True, help="Whole traces, not their first lines.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=50, show_default=True, help="How many entries, newest first.")
+@click.option("--traces", is_flag=True, help="Print full stack traces, not only their first lines.")
 @click.pass_obj
 def history(rest, name, count, traces):
-    """The states that a connector and its tasks have had, newest first."""
+    """Show past states of a connector and its tasks, newest first."""
     found = rest.get(connector_path(name, "/history"))[:count]
 
     def render():
@@ -176,7 +176,7 @@ def history(rest, name, count, traces):
 
 
 def _when(moment):
-    """A time as the worker says it: milliseconds, or a string."""
+    """A time as the worker reports it: milliseconds, or a string."""
     if isinstance(moment, (int, float)):
         return datetime.fromtimestamp(moment / 1000, timezone.utc).astimezone().isoformat(" ", "milliseconds")
     return moment
@@ -186,11 +186,11 @@ def _first_line(trace):
     return trace.strip().splitlines()[0] if trace and trace.strip() else ""
 
 
-# --- Steering ------------------------------------------------------------------------------------------------------
+# --- Lifecycle -----------------------------------------------------------------------------------------------------
 
 
 def _each(rest, names, act, verb):
-    """Do it to each; those that refuse are told at the end, and are exit code 1."""
+    """Send the request for each connector; report all refusals at the end, with exit code 1."""
     refused = []
     for name in names:
         try:
@@ -217,21 +217,21 @@ def _act(verb, method, rest_path, said, doc):
 
 pause = _act("pause", "PUT", "/pause", "paused", "Pause connectors and their tasks.")
 resume = _act("resume", "PUT", "/resume", "resumed", "Resume connectors that are paused or stopped.")
-stop = _act("stop", "PUT", "/stop", "stopped", "Stop connectors: their tasks end, their configuration and offsets stay.")
-delete = _act("delete", "DELETE", "", "deleted", "Delete connectors. Their offsets stay.")
+stop = _act("stop", "PUT", "/stop", "stopped", "Stop connectors. Their tasks end; configuration and offsets remain.")
+delete = _act("delete", "DELETE", "", "deleted", "Delete connectors. Their offsets remain.")
 
 
 @click.command(cls=Command)
 @some_names
-@click.option("--tasks", is_flag=True, help="Restart its tasks, too.")
-@click.option("--only-failed", is_flag=True, help="Restart only what has FAILED.")
-@click.option("--task", type=click.IntRange(min=0), help="Restart that one task, and nothing else.")
-@click.option("--wait", "seconds", type=click.FloatRange(min=0), help="Wait so many seconds until all is RUNNING; exit code 3 if something FAILED.")
+@click.option("--tasks", is_flag=True, help="Restart its tasks as well.")
+@click.option("--only-failed", is_flag=True, help="Restart only FAILED connectors and tasks.")
+@click.option("--task", type=click.IntRange(min=0), help="Restart only this task.")
+@click.option("--wait", "seconds", type=click.FloatRange(min=0), help="Wait up to this many seconds for RUNNING; exit code 3 if one FAILED.")
 @click.pass_context
 def restart(context, names, tasks, only_failed, task, seconds):
     """Restart connectors and, with --tasks, their tasks."""
     if task is not None and (tasks or only_failed):
-        raise click.UsageError("--task restarts one task; it goes neither with --tasks nor with --only-failed.")
+        raise click.UsageError("--task restarts one task; it cannot be combined with --tasks or --only-failed.")
     path = f"/restart?includeTasks={str(tasks).lower()}&onlyFailed={str(only_failed).lower()}" if task is None else f"/tasks/{task}/restart"
     _each(context.obj, names, lambda name: context.obj.ask("POST", connector_path(name, path)), "restarted")
     if seconds is not None:
@@ -239,7 +239,7 @@ def restart(context, names, tasks, only_failed, task, seconds):
 
 
 def wait_until_settled(context, names, seconds):
-    """Wait until all of these run (or are paused or stopped, as they were left); exit code 3 if something fails, 1 if it takes too long."""
+    """Wait until all of these are RUNNING (or PAUSED or STOPPED, if that is the target state); exit code 3 on FAILED, 1 on timeout."""
     deadline = time.monotonic() + seconds
     never = threading.Event()
     while True:
@@ -253,7 +253,7 @@ def wait_until_settled(context, names, seconds):
             return
         if time.monotonic() >= deadline:
             late = ", ".join(name for name, shown in found.items() if not _is_settled(shown))
-            raise click.ClickException(printable(f"After {seconds:g} s not all is RUNNING: {late}. connectctl status says more."))
+            raise click.ClickException(printable(f"Not RUNNING after {seconds:g} s: {late}. See connectctl status."))
         never.wait(_POLL_SECONDS)
 
 

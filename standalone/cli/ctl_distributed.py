@@ -1,4 +1,4 @@
-"""connectctl from-distributed: a distributed worker's properties and storage topics become files for this one."""
+"""connectctl from-distributed: convert a distributed worker's properties and storage topics to files for this worker."""
 
 import json
 import os
@@ -18,15 +18,15 @@ def add_to(main):
 @click.command("from-distributed", cls=Command)
 @click.argument("file", metavar="CONNECT-DISTRIBUTED.PROPERTIES", type=click.Path(exists=True, dir_okay=False))
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
-@click.option("--spark-master", metavar="URL", help="Have the tasks run on the executors of this Spark cluster (tasks.run.on=cluster).")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--spark-master", metavar="URL", help="Run tasks on the executors of this Spark cluster (tasks.run.on=cluster).")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--dry-run", is_flag=True, help="Show the files without writing them.")
 def from_distributed(file, folder, spark_master, force, dry_run):
-    """Move over from a group of distributed workers, whose properties FILE holds: reads their three storage topics, and writes into FOLDER a
+    """Migrate from a group of distributed workers. FILE is their properties file. Reads their three storage topics and writes to FOLDER a
     worker.properties, a file for each connector with its target state, and the source offsets.
 
-    Stop the distributed workers first: what they do afterwards is not seen. Nothing of theirs is changed. Sinks continue in their groups
-    (connect-NAME), where they are.
+    Stop the distributed workers first: later changes are not migrated. Their topics are only read. Sinks continue from the committed
+    offsets of their consumer groups (connect-NAME).
     """
     from standalone import properties
     from standalone.runtime.configuration.worker_config import WorkerConfig
@@ -58,7 +58,7 @@ def _write(folder, files, offsets_file, force):
     there = [name for name in files if os.path.exists(os.path.join(folder, name))]
     there += [os.path.basename(offsets_file)] if os.path.exists(offsets_file) else []
     if there and not force:
-        raise click.ClickException(f"{folder} has {', '.join(there)} already. --force overwrites, or name another folder.")
+        raise click.ClickException(f"{folder} already contains {', '.join(there)}. Use --force to overwrite, or name another folder.")
     os.makedirs(folder, exist_ok=True)
     if os.path.exists(offsets_file):
         os.remove(offsets_file)

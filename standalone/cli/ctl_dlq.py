@@ -1,4 +1,4 @@
-"""connectctl dlq: which dead letters there are, what they are, and their way back into the topics that they come from."""
+"""connectctl dlq: list and inspect dead letters, and replay them to the topics that they come from."""
 
 import collections
 import functools
@@ -22,16 +22,16 @@ def add_to(main):
 def dlq():
     """Dead letter queues: list, show, replay.
 
-    A queue is named by its topic. What reports the failure is in the headers that a connector writes with
-    errors.deadletterqueue.context.headers.enable=true: without them letters have no error class and no topic to go back to.
+    A queue is named by its topic. Connectors with errors.deadletterqueue.context.headers.enable=true describe the failure in
+    headers. Without these headers a letter has no error class and no original topic.
     """
 
 
 def which(command):
-    """Options that choose letters; the command gets `choice`."""
-    @click.option("--error-class", help="Only letters of that class of error, in full or its last part, such as DataException.")
+    """Options that select letters; the command gets `choice`."""
+    @click.option("--error-class", help="Only letters with this exception class; full or simple name, such as DataException.")
     @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition of the queue.")
-    @click.option("--offsets", metavar="A-B", help="Only letters of these offsets in the queue: 5, 5-9, 5- or -9.")
+    @click.option("--offsets", metavar="A-B", help="Only letters at these offsets of the queue: 5, 5-9, 5- or -9.")
     @functools.wraps(command)
     def with_choice(*args, error_class, partitions, offsets, **kwargs):
         from standalone.tools.replay import Choice
@@ -47,16 +47,16 @@ def _span(text):
         return 0, None
     low, dash, high = text.strip().partition("-")
     if not (low + high).isdigit() or not dash and not low:
-        raise click.UsageError(f"--offsets is as 5, 5-9, 5- or -9, not '{text}'.")
+        raise click.UsageError(f"--offsets takes 5, 5-9, 5- or -9, not '{text}'.")
     return int(low or 0), int(high) if high else None if dash else int(low)
 
 
 @dlq.command("list")
 @log_options
-@click.option("-t", "--topic", "topics", multiple=True, help="A queue to look at; may be given again. If not given, those of all connectors.")
+@click.option("-t", "--topic", "topics", multiple=True, help="Queue to list; repeatable. Default: the queues of all connectors.")
 @click.pass_obj
 def list_queues(rest, reach, topics):
-    """The queues, how many letters each has, of which errors, and how many were replayed."""
+    """List the queues with their numbers of letters, by error class, and of replayed letters."""
     from standalone.tools.replay import read_letters, replayed
 
     owners = dict.fromkeys(topics, ()) or _queues(rest)
@@ -75,7 +75,7 @@ def list_queues(rest, reach, topics):
 
     def render():
         rows = [(each["queue"], " ".join(each["connectors"]) or "-", each["letters"], each["replayed"]) for each in found]
-        table(("QUEUE", "CONNECTORS", "LETTERS", "REPLAYED"), rows, empty="no connector has a dead letter queue (--topic names one)")
+        table(("QUEUE", "CONNECTORS", "LETTERS", "REPLAYED"), rows, empty="no connector has a dead letter queue (name one with --topic)")
         classes = [(each["queue"], name, count) for each in found for name, count in each["errors"].items()]
         if classes:
             click.echo()
@@ -98,12 +98,12 @@ def _queues(rest):
 @click.argument("queue")
 @log_options
 @which
-@click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="So many at most.")
-@click.option("--newest", is_flag=True, help="The newest ones, not the oldest.")
-@click.option("--new", "only_new", is_flag=True, help="Only those that were not replayed.")
-@click.option("--traces", is_flag=True, help="Stack traces, too.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum number of letters.")
+@click.option("--newest", is_flag=True, help="Show the newest letters instead of the oldest.")
+@click.option("--new", "only_new", is_flag=True, help="Only letters that were not replayed.")
+@click.option("--traces", is_flag=True, help="Print stack traces.")
 def show(queue, reach, choice, count, newest, only_new, traces):
-    """Letters: the record itself, where it comes from, and what went wrong."""
+    """Show letters: the record, its origin and the error."""
     from standalone.tools.replay import read_letters, replayed
 
     found = collections.deque(maxlen=count)
@@ -151,7 +151,7 @@ def _print_letter(queue, letter, again, traces):
 
 
 def _decoded(data):
-    """Bytes as people read them: JSON, text, or hexadecimal."""
+    """Bytes in readable form: JSON, text, or hexadecimal."""
     if data is None:
         return "null"
     try:
@@ -161,7 +161,7 @@ def _decoded(data):
     try:
         text = json.dumps(json.loads(text), ensure_ascii=False) if text[:1] in "{[" else text
     except ValueError:
-        pass  # that may be what is wrong with it
+        pass  # bad bytes may be the very error of this letter
     return one_line(text[:_MOST_TEXT]) + (" …" if len(text) > _MOST_TEXT else "")
 
 
@@ -169,15 +169,15 @@ def _decoded(data):
 @click.argument("queue")
 @log_options
 @which
-@click.option("--to", metavar="TOPIC", help="Send to this topic. If not given, each letter goes to the topic and partition that it comes from.")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="So many at most.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be sent, and send nothing.")
-@click.option("--again", is_flag=True, help="Send also what was replayed before.")
-@click.option("--as-polled", is_flag=True, help="Send also a source's records that failed before they were bytes, as its own converter writes them.")
+@click.option("--to", metavar="TOPIC", help="Send to this topic. Default: each letter's original topic and partition.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Maximum number of letters.")
+@click.option("--dry-run", is_flag=True, help="Report without sending.")
+@click.option("--again", is_flag=True, help="Also send letters that were replayed before.")
+@click.option("--as-polled", is_flag=True, help="Also send source records that failed before conversion, serialized by the source's own converter.")
 def replay(queue, reach, choice, to, count, dry_run, again, as_polled):
-    """Send letters back: original key, value, timestamp and headers, without the headers that describe the failure.
+    """Replay letters with their original key, value, timestamp and headers, without the headers that describe the failure.
 
-    What was sent is remembered (in the consumer group connectctl-dlq-QUEUE), so that a second replay does not double it.
+    Offsets of replayed letters are committed in the consumer group connectctl-dlq-QUEUE, so a second replay skips them.
     """
     from standalone.tools.replay import replay as send
 
@@ -195,7 +195,7 @@ def replay(queue, reach, choice, to, count, dry_run, again, as_polled):
         if not sent:
             click.echo(f"nothing {verb}")
         if outcome.before:
-            click.echo(f"{outcome.before} had been replayed before (--again sends them again)")
+            click.echo(f"skipped {outcome.before} replayed before (send them again with --again)")
         for why, number in outcome.left.items():
             click.echo(click.style(f"{number} left: {why}", fg="yellow"))
 

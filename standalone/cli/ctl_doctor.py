@@ -1,4 +1,4 @@
-"""connectctl doctor: checks the machine, a worker's file and the servers that it names."""
+"""connectctl doctor: check the machine, a worker.properties and the servers that it names."""
 
 import click
 
@@ -11,12 +11,12 @@ def add_to(main):
 
 @click.command(cls=Command)
 @click.argument("worker", metavar="[WORKER.PROPERTIES]", required=False, type=click.Path(exists=True, dir_okay=False))
-@click.option("--spark", "start_spark", is_flag=True, help="Start Spark, too, which takes some seconds.")
+@click.option("--spark", "start_spark", is_flag=True, help="Also start Spark, which takes a few seconds.")
 @click.pass_context
 def doctor(context, worker, start_spark):
-    """Check what a worker needs: Python, Java, Spark, clock, limits, disk, permissions, and with its file Kafka and the schema registry.
+    """Check a worker's prerequisites: Python, Java, Spark, clock, limits, disk, permissions; given its file, also Kafka and the schema registry.
 
-    Nothing is changed, and no worker has to run. Exit code 1 if a check is FAIL.
+    The checks are read-only and need no running worker. Exit code 1 if a check is FAIL.
     """
     from standalone import properties
     from standalone.tools.doctor import FAIL, checks

@@ -1,4 +1,4 @@
-"""connectctl init: writes the sample configurations that come with the package, to be edited and run."""
+"""connectctl init: write the package's sample configurations, ready to edit and run."""
 
 import pathlib
 import sys
@@ -10,7 +10,7 @@ from standalone.cli.ctl_show import Command, emit, emit_line, printable, table
 WORKER, UNIT, LOGROTATE = "connect-standalone.properties", "connect-standalone.service", "connect-standalone.logrotate"
 QUICKSTART = ("file-source", "file-sink")
 _INSTALLED_IN = "share/connect-standalone"  # setup.cfg: [options.data_files]
-_UNIT_COMMAND = "/opt/connect-standalone/bin/connect-standalone"  # as the sample unit has it
+_UNIT_COMMAND = "/opt/connect-standalone/bin/connect-standalone"  # in the sample unit
 
 
 def add_to(main):
@@ -25,13 +25,13 @@ def _complete_sample(context, parameter, incomplete):
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 @click.option(
     "-c", "--connector", "names", metavar="NAME", multiple=True, shell_complete=_complete_sample,
-    help="The sample of this connector, such as jdbc-sink; may be given again. If not given: those of the quickstart.",
+    help="Sample of this connector, such as jdbc-sink; repeatable. Default: the quickstart's samples.",
 )
-@click.option("--systemd", is_flag=True, help="A unit for systemd and a rule for logrotate, too.")
-@click.option("--list", "only_list", is_flag=True, help="Show which samples there are, and write nothing.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--systemd", is_flag=True, help="Also write a systemd unit and a logrotate rule.")
+@click.option("--list", "only_list", is_flag=True, help="List the samples without writing any.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(folder, names, systemd, only_list, force):
-    """Write sample configurations into FOLDER: a worker's, and those of connectors."""
+    """Write sample worker and connector configurations into FOLDER."""
     found = samples()
     if only_list:
         said = {name: _first_words(path) for name, path in found.items()}
@@ -39,13 +39,13 @@ def init(folder, names, systemd, only_list, force):
         return
     unknown = [name for name in names if name not in found]
     if unknown:
-        raise click.ClickException(f"There is no sample '{unknown[0]}'. There are {', '.join(found)}.")
+        raise click.ClickException(f"Unknown sample '{unknown[0]}'. Available: {', '.join(found)}.")
     folder = pathlib.Path(folder)
     connectors = [found[name] for name in names or QUICKSTART]
     wanted = [_folder() / WORKER, *connectors, *(_folder() / name for name in (UNIT, LOGROTATE) if systemd)]
     there = [path.name for path in wanted if (folder / path.name).exists()]
     if there and not force:
-        raise click.ClickException(f"{folder} has {', '.join(there)} already. --force overwrites, or name another folder.")
+        raise click.ClickException(f"{folder} already contains {', '.join(there)}. Use --force to overwrite, or name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     for path in wanted:
         text = path.read_text(encoding="utf-8")
@@ -56,13 +56,13 @@ def init(folder, names, systemd, only_list, force):
 
 
 def samples():
-    """{short name: path} of the connectors' samples."""
+    """{short name: path} of the connector samples."""
     found = {path.stem.removeprefix("connect-"): path for path in sorted(_folder().glob("connect-*.properties")) if path.name != WORKER}
     return {name: path for name, path in found.items() if "connector.class" in path.read_text(encoding="utf-8")}
 
 
 def _first_words(path):
-    """The sample's first comment, as far as it is one sentence."""
+    """The first sentence of the sample's leading comment."""
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -72,7 +72,7 @@ def _first_words(path):
 
 
 def _folder():
-    """Where the samples are: config/ of a checkout, or where the wheel has put them."""
+    """The samples' folder: config/ of a checkout, or where the wheel installed them."""
     checkout = pathlib.Path(__file__).parents[2]
     if (checkout / "setup.cfg").exists() and (checkout / "config" / WORKER).exists():
         return checkout / "config"
@@ -81,10 +81,10 @@ def _folder():
     for file in metadata.files("connect-standalone") or ():
         if file.name == WORKER:
             return pathlib.Path(file.locate()).resolve().parent
-    raise click.ClickException(f"The samples are missing: {sys.prefix}/{_INSTALLED_IN} came with the package. Install it again.")
+    raise click.ClickException(f"The samples are missing from {sys.prefix}/{_INSTALLED_IN}. Reinstall the package.")
 
 
 def _command():
-    """Where the worker's command is in this environment."""
+    """Path of the worker's command in this environment."""
     beside = pathlib.Path(sys.executable).with_name("connect-standalone")
     return str(beside) if beside.exists() else _UNIT_COMMAND

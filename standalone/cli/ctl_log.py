@@ -1,6 +1,6 @@
-"""connectctl's commands on the log itself, the worker's own or any other: topics, produce, consume.
+"""connectctl's commands on Kafka, either the worker's embedded log or any cluster: topics, produce, consume.
 
-Where the log is: --bootstrap; or as the clients of a worker.properties reach it (--worker-config); or as the running worker reports.
+The address comes from --bootstrap, from the client settings of a worker.properties (--worker-config), or from the running worker.
 """
 
 import base64
@@ -28,12 +28,12 @@ def add_to(main):
 
 
 def log_options(command):
-    """How a command finds the log; it gets `reach`, a function that gives a LogAccess."""
+    """Options that locate the log; the command gets `reach`, a function that returns a LogAccess."""
     @click.option(
-        "-b", "--bootstrap", envvar="CONNECT_BOOTSTRAP", help="The log's address, HOST:PORT[,...] (CONNECT_BOOTSTRAP). If not given, the worker's."
+        "-b", "--bootstrap", envvar="CONNECT_BOOTSTRAP", help="Bootstrap servers, HOST:PORT[,...] (CONNECT_BOOTSTRAP). Default: the worker's."
     )
-    @click.option("--worker-config", type=click.Path(exists=True, dir_okay=False), help="Reach the log as the clients of this worker.properties do.")
-    @click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="Properties of clients, such as security.protocol.")
+    @click.option("--worker-config", type=click.Path(exists=True, dir_okay=False), help="Connect with the client settings of this worker.properties.")
+    @click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="File of client properties, such as security.protocol.")
     @functools.wraps(command)
     def with_log(*args, bootstrap, worker_config, command_config, **kwargs):
         return command(*args, reach=Reach(click.get_current_context().obj, bootstrap, worker_config, command_config), **kwargs)
@@ -42,7 +42,7 @@ def log_options(command):
 
 
 def schema_options(said):
-    """--key, --value, --registry and --property; the command gets `kinds` and `registry_of`, which gives the registry's keys."""
+    """--key, --value, --registry and --property; the command gets `kinds` and `registry_of`, which returns the registry client's keys."""
     kinds = click.Choice(["avro", "protobuf", "json-schema"])
 
     def with_options(command):
@@ -78,15 +78,15 @@ class Reach:
                 props = {**props, "bootstrap.servers": self._bootstrap}
             return LogAccess.of_worker(WorkerConfig.of(props))
         extra = properties.load(self._command_config) if self._command_config else {}
-        return LogAccess.at(self._bootstrap or self._told(), extra)
+        return LogAccess.at(self._bootstrap or self._reported(), extra)
 
-    def _told(self):
+    def _reported(self):
         """The address that the running worker reports."""
         try:
             return self._rest.get("/ui/api/log")["bootstrap"]
         except (Refused, KeyError, TypeError) as problem:
-            why = problem.message if isinstance(problem, Refused) and problem.status is None else f"the worker at {self._rest.url} does not say"
-            raise click.ClickException(f"Where is the log? {why}. Give --bootstrap HOST:PORT, or --worker-config FILE.") from None
+            why = problem.message if isinstance(problem, Refused) and problem.status is None else f"the worker at {self._rest.url} does not report it"
+            raise click.ClickException(f"The log's address is unknown: {why}. Give --bootstrap HOST:PORT, or --worker-config FILE.") from None
 
 
 # --- Topics --------------------------------------------------------------------------------------------------------
@@ -99,9 +99,9 @@ def topics():
 
 @topics.command("list")
 @log_options
-@click.option("--internal", is_flag=True, help="The log's own topics, too.")
+@click.option("--internal", is_flag=True, help="Include internal topics.")
 def list_topics(reach, internal):
-    """The topics, their partitions and how many records they span."""
+    """List topics with their numbers of partitions and records."""
     with reach() as log:
         names = sorted(log.admin.list_topics(internal))
         described = log.admin.describe_topics(*names) if names else {}
@@ -118,7 +118,7 @@ def list_topics(reach, internal):
 @log_options
 @click.option("--configs", is_flag=True, help="All settings, too.")
 def describe(names, reach, configs):
-    """Partitions of topics: where they are led, and which offsets they span."""
+    """Describe topics: configuration, and leader and offset range of each partition."""
     found = {}
     with reach() as log:
         for name in names:
@@ -150,9 +150,9 @@ def describe(names, reach, configs):
 @topics.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @log_options
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="If not given, as many as the broker's default says.")
-@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="If not given, the broker's default.")
-@click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True, help="A setting, such as retention.ms=60000; may be given again.")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions. Default: the broker's.")
+@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Replication factor. Default: the broker's.")
+@click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True, help="Topic configuration, such as retention.ms=60000; repeatable.")
 def create(names, reach, partitions, replication_factor, configs):
     """Create topics. One that already exists is an error."""
     wrong = [pair for pair in configs if "=" not in pair]
@@ -162,7 +162,7 @@ def create(names, reach, partitions, replication_factor, configs):
     with reach() as log:
         for name in names:
             if not log.admin.create_topics(name, partitions or -1, replication_factor or -1, settings):
-                raise click.ClickException(printable(f"There is a topic '{name}' already."))
+                raise click.ClickException(printable(f"The topic '{name}' already exists."))
             done("created", name)
 
 
@@ -170,7 +170,7 @@ def create(names, reach, partitions, replication_factor, configs):
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @log_options
 def delete(names, reach):
-    """Delete topics, with all their records."""
+    """Delete topics and all their records."""
     with reach() as log:
         for name in names:
             log.admin.delete_topics(name)
@@ -179,10 +179,10 @@ def delete(names, reach):
 
 @topics.command()
 @one_name
-@click.option("--reset", is_flag=True, help="Forget them: the list starts over.")
+@click.option("--reset", is_flag=True, help="Clear the list.")
 @click.pass_obj
 def active(rest, name, reset):
-    """The topics that a connector has used (REST's /connectors/NAME/topics)."""
+    """List the topics that a connector has used (REST: /connectors/NAME/topics)."""
     if reset:
         rest.ask("PUT", connector_path(name, "/topics/reset"))
         done("reset", name)
@@ -201,19 +201,19 @@ def _numbers(numbers):
 @click.command(cls=Command)
 @click.argument("topic")
 @log_options
-@click.option("-f", "--file", type=click.File("rb"), default="-", help="Where the lines are; standard input, if not given.")
-@click.option("-K", "--key-separator", help="What is between key and value on each line.")
-@click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record; may be given again.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition. If not given, by key.")
-@click.option("--null", "null_text", metavar="TEXT", help="A key or value of this text is null: a tombstone.")
-@click.option("--from-json", is_flag=True, help="Lines as `consume --json` prints them: key, value, headers and timestamp of each are restored.")
-@schema_options("Each {} is JSON, and written by the schema --property {}.schema=…, which is registered.")
+@click.option("-f", "--file", type=click.File("rb"), default="-", help="File of lines. Default: standard input.")
+@click.option("-K", "--key-separator", help="Separator of key and value on each line.")
+@click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Header of every record; repeatable.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Target partition. Default: by key.")
+@click.option("--null", "null_text", metavar="TEXT", help="Text that stands for null in keys and values; a null value is a tombstone.")
+@click.option("--from-json", is_flag=True, help="Read the output of `consume --json`: restores keys, values, headers and timestamps.")
+@schema_options("Parse each {} as JSON and serialize it with the schema of --property {}.schema=…, which is registered.")
 def produce(topic, reach, file, key_separator, headers, partition, null_text, from_json, kinds, registry_of):
-    """Write lines as records, each line one."""
+    """Produce one record per line."""
     if from_json and key_separator is not None:
-        raise click.UsageError("--from-json and --key-separator exclude each other.")
+        raise click.UsageError("--from-json and --key-separator are mutually exclusive.")
     if from_json and any(kinds.values()):
-        raise click.UsageError("--from-json restores bytes as they were; it takes neither --key nor --value.")
+        raise click.UsageError("--from-json restores the original bytes; it cannot be combined with --key or --value.")
     wrong = [pair for pair in headers if "=" not in pair]
     if wrong:
         raise click.UsageError(f"--header takes NAME=VALUE, not '{wrong[0]}'.")
@@ -229,7 +229,7 @@ def produce(topic, reach, file, key_separator, headers, partition, null_text, fr
         if separator is not None:
             key, found, line = line.partition(separator)
             if not found:
-                raise click.ClickException(f"Line {number} has no key separator {key_separator!r}. {count} records before it were written.")
+                raise click.ClickException(f"Line {number} has no key separator {key_separator!r}. The {count} records before it were written.")
         key, line = None if key == null else key, None if line == null else line
         if typed is not None:
             key, line = typed.data("key", key, number), typed.data("value", line, number)
@@ -246,7 +246,7 @@ def produce(topic, reach, file, key_separator, headers, partition, null_text, fr
 
 
 def _size(file):
-    """Of a file on disk, its bytes; None where that cannot be known ahead."""
+    """Size of a file on disk in bytes; None if unknown, as of a pipe."""
     try:
         about = os.fstat(file.fileno())
     except (OSError, AttributeError):
@@ -255,7 +255,7 @@ def _size(file):
 
 
 def _batched(file, parse):
-    """Lists of what `parse` makes of each line; what waits is written once no more lines are there at once."""
+    """Batches of parsed lines. A batch ends early when no further line can be read without waiting."""
     batch, size = [], 0
     for number, line in enumerate(file, 1):
         if line.endswith(b"\n"):
@@ -284,11 +284,11 @@ def _from_json(number, line, common):
         headers = [(header["name"], _bytes_of(header.get("value"))) for header in said.get("headers") or ()]
         return _bytes_of(said.get("key")), _bytes_of(said.get("value")), said.get("timestamp", -1) or -1, headers + common
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise click.ClickException(f"Line {number} is not as `consume --json` prints records: {error}.") from None
+        raise click.ClickException(f"Line {number} is not a record printed by `consume --json`: {error}.") from None
 
 
 def _bytes_of(said):
-    """Of a string, or of {"base64": …}; any other JSON is written as JSON."""
+    """The bytes of a string or of {"base64": …}; any other JSON is serialized as JSON."""
     if said is None:
         return None
     if isinstance(said, str):
@@ -320,24 +320,24 @@ def _to_records(rows):
 @click.command(cls=Command)
 @click.argument("topic")
 @log_options
-@click.option("--from-beginning", is_flag=True, help="From the first record on, not only what comes from now on.")
-@click.option("-n", "--max-messages", "most", type=click.IntRange(min=1), help="End after this many.")
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; may be given again.")
-@click.option("-o", "--offset", help="Where to begin in each partition: a number, earliest, latest, or -N for the last N.")
-@click.option("-g", "--group", help="Read as a member of this consumer group, continue where it was, and commit what was printed.")
-@click.option("-e", "--exit", "at_end", is_flag=True, help="End with the last record that is there now.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="End when nothing came for this many seconds.")
+@click.option("--from-beginning", is_flag=True, help="Start at the first record, not at the end.")
+@click.option("-n", "--max-messages", "most", type=click.IntRange(min=1), help="Stop after this many records.")
+@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable.")
+@click.option("-o", "--offset", help="Start offset in each partition: a number, earliest, latest, or -N for the last N.")
+@click.option("-g", "--group", help="Join this consumer group, continue from its committed offsets, and commit what was printed.")
+@click.option("-e", "--exit", "at_end", is_flag=True, help="Stop at the current end of the topic.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Stop after this many seconds without a record.")
 @click.option(
-    "--show", metavar="LIST", default="", help="What is before each value: any of topic,partition,offset,timestamp,key,headers; or all."
+    "--show", metavar="LIST", default="", help="Fields to print before each value: topic,partition,offset,timestamp,key,headers; or all."
 )
-@click.option("--format", "form", help=f"How each record is printed: {_TOKENS}.")
-@schema_options("Each {} was written with a schema of a registry, and is printed as JSON.")
+@click.option("--format", "form", help=f"Format of each record: {_TOKENS}.")
+@schema_options("Deserialize each {} with its schema in the registry, and print it as JSON.")
 def consume(topic, reach, from_beginning, most, partitions, offset, group, at_end, timeout, show, form, kinds, registry_of):
-    """Print records: values alone, a line each, unless --show, --format or --json say otherwise. Ends at Ctrl-C, or as told."""
+    """Print records until Ctrl-C: only their values, one per line, unless --show, --format or --json is given."""
     if group and (partitions or offset or at_end):
-        raise click.UsageError("--group goes where the group was; it takes neither --partition nor --offset nor --exit (--timeout ends it).")
+        raise click.UsageError("--group starts at committed offsets; it cannot be combined with --partition, --offset or --exit (use --timeout).")
     if offset is not None and from_beginning:
-        raise click.UsageError("--offset and --from-beginning exclude each other.")
+        raise click.UsageError("--offset and --from-beginning are mutually exclusive.")
     write = _writer(show, form, ValuesOut(kinds, registry_of()) if any(kinds.values()) else None)
     left = most if most is not None else float("inf")
     try:
@@ -380,7 +380,7 @@ def _start(said, begin, end):
     try:
         number = int(said)
     except ValueError:
-        raise click.UsageError(f"--offset is a number, earliest, latest or -N, not '{said}'.") from None
+        raise click.UsageError(f"--offset takes a number, earliest, latest or -N, not '{said}'.") from None
     return max(begin, end + number) if number < 0 else min(max(number, begin), end)
 
 
@@ -427,12 +427,12 @@ def _names(show):
         return list(_SHOWN)
     wrong = [name for name in names if name not in _SHOWN]
     if wrong:
-        raise click.UsageError(f"--show knows {', '.join(_SHOWN)} and all, not '{wrong[0]}'.")
+        raise click.UsageError(f"--show takes {', '.join(_SHOWN)} or all, not '{wrong[0]}'.")
     return names
 
 
 def _parse_format(form):
-    """Pieces of a format: bytes as they are, or the letter of a token."""
+    """Pieces of a format: literal bytes, or the letter of a token."""
     pieces, at = [], 0
     while at < len(form):
         pair = form[at : at + 2]
@@ -450,14 +450,14 @@ def _parse_format(form):
 
 
 def _shown(data, terminal):
-    """A part of a record: as it is, but on a terminal, which it must not steer."""
+    """A part of a record, unchanged; on a terminal, control characters are escaped."""
     if data is None:
         return b"NULL"
     return one_line(data.decode("utf-8", "replace")).encode() if terminal else data
 
 
 def as_json(topic, partition, offset, timestamp, key, value, headers):
-    """A record for JSON: bytes as text, or as {"base64": …} where they are none."""
+    """A record for JSON: bytes as text, or as {"base64": …} if they are not UTF-8."""
     return {
         "topic": topic,
         "partition": partition,

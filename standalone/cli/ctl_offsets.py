@@ -1,4 +1,4 @@
-"""connectctl's commands about offsets: where sources continue and sinks have come to, how far sinks are behind, and Java's offsets file."""
+"""connectctl's commands about offsets: show, set and reset them, show the lag of sinks, import and export Java's offsets file."""
 
 import json
 import os
@@ -22,17 +22,17 @@ def add_to(main):
 
 @click.group(cls=Group)
 def offsets():
-    """Show, set or reset the offsets of a connector. To change them it must be stopped; --stop sees to that."""
+    """Show, set or reset the offsets of a connector. Changes require a stopped connector; --stop stops it."""
 
 
-stop_option = click.option("--stop", "stop_first", is_flag=True, help="Stop the connector first, and resume it afterwards if it was not stopped.")
+stop_option = click.option("--stop", "stop_first", is_flag=True, help="Stop the connector first, and resume it afterwards unless it was stopped.")
 
 
 @offsets.command()
 @one_name
 @click.pass_obj
 def get(rest, name):
-    """The offsets of a connector: of a source those in the offsets file, of a sink those of its consumer group."""
+    """Show a connector's offsets: a source's from the offsets file, a sink's from its consumer group."""
     found = rest.get(connector_path(name, "/offsets"))
 
     def render():
@@ -48,17 +48,17 @@ def _compact(value):
 
 @offsets.command(
     "set",
-    epilog="""Of a source: connectctl offsets set NAME '{"filename":"in.txt"}' '{"position":0}'. """
-    "Of a sink: connectctl offsets set NAME TOPIC:0 42.",
+    epilog="""For a source: connectctl offsets set NAME '{"filename":"in.txt"}' '{"position":0}'. """
+    "For a sink: connectctl offsets set NAME TOPIC:0 42.",
 )
 @one_name
 @click.argument("partition", required=False)
 @click.argument("offset", required=False)
-@click.option("-f", "--file", type=click.File("rb"), help="All that is to be set, as `offsets get --json` prints it; - is standard input.")
+@click.option("-f", "--file", type=click.File("rb"), help="File of offsets in the format of `offsets get --json`; - is standard input.")
 @stop_option
 @click.pass_obj
 def set_offsets(rest, name, partition, offset, file, stop_first):
-    """Set the offset of one partition, or those in a file. An offset of null resets that partition."""
+    """Set the offset of one partition, or all offsets in a file. A null offset resets its partition."""
     if (file is None) == (partition is None) or (partition is None) != (offset is None):
         raise click.UsageError("Give a PARTITION and its OFFSET, or --file.")
     if file is not None:
@@ -78,7 +78,7 @@ def _parsed(text, what):
     try:
         return json.loads(text)
     except ValueError as error:
-        raise click.UsageError(f"{what} is not JSON: {error}. Of a sink, PARTITION may also be TOPIC:NUMBER and OFFSET a number.") from None
+        raise click.UsageError(f"{what} is not JSON: {error}. For a sink, PARTITION may also be TOPIC:NUMBER and OFFSET a number.") from None
 
 
 @offsets.command()
@@ -86,7 +86,7 @@ def _parsed(text, what):
 @stop_option
 @click.pass_obj
 def reset(rest, name, stop_first):
-    """Forget all offsets of a connector: a source starts over, a sink where auto.offset.reset says."""
+    """Reset all offsets of a connector: a source starts from the beginning, a sink where auto.offset.reset says."""
     _change(rest, name, stop_first, "DELETE", None)
 
 
@@ -112,7 +112,7 @@ def _wait_stopped(rest, name):
     deadline, never = time.monotonic() + _WAIT_SECONDS, threading.Event()
     while (state := rest.get(connector_path(name, "/status"))["connector"]["state"]) != "STOPPED":
         if time.monotonic() > deadline:
-            raise click.ClickException(printable(f"{name} is {state} {_WAIT_SECONDS} s after it was told to stop; its offsets are as they were."))
+            raise click.ClickException(printable(f"{name} is {state} {_WAIT_SECONDS} s after the stop request; its offsets were not changed."))
         never.wait(0.05)
 
 
@@ -121,10 +121,10 @@ def _wait_stopped(rest, name):
 @log_options
 @click.pass_obj
 def lag(rest, name, reach):
-    """How far a sink is behind: committed and end offset of each partition that it reads."""
+    """Show a sink's lag: committed offset and end offset of each partition."""
     shown = statuses(rest, [name])[name]
     if shown["type"] != "sink":
-        raise click.ClickException(printable(f"{name} is a {shown['type']}: only a sink has a lag."))
+        raise click.ClickException(printable(f"{name} is a {shown['type']}: only sinks have a lag."))
     entries = rest.get(connector_path(name, "/offsets"))["offsets"]
     committed = {(entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"]): entry["offset"]["kafka_offset"] for entry in entries}
     config = rest.get(connector_path(name, "/config"))
@@ -147,7 +147,7 @@ def lag(rest, name, reach):
         rows = [
             (each["topic"], each["partition"], "-" if each["committed"] is None else each["committed"], each["end"], each["lag"]) for each in found
         ]
-        table(("TOPIC", "PARTITION", "COMMITTED", "END", "LAG"), rows, empty="it reads no topic that is there")
+        table(("TOPIC", "PARTITION", "COMMITTED", "END", "LAG"), rows, empty="none of its topics exists")
         if found:
             click.echo(f"total lag: {sum(each['lag'] for each in found)}")
 
@@ -157,21 +157,21 @@ def lag(rest, name, reach):
 # --- Java's offsets file -------------------------------------------------------------------------------------------
 
 worker_option = click.option(
-    "-w", "--worker", required=True, type=click.Path(exists=True, dir_okay=False), help="The worker.properties: it says where the offsets are kept."
+    "-w", "--worker", required=True, type=click.Path(exists=True, dir_okay=False), help="worker.properties, which names the offsets file."
 )
-connector_option = click.option("-c", "--connector", "connectors", multiple=True, help="Only this connector's; may be given again.")
+connector_option = click.option("-c", "--connector", "connectors", multiple=True, help="Only offsets of this connector; repeatable.")
 
 
 @click.command("import-offsets", cls=Command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @worker_option
 @connector_option
-@click.option("--overwrite", is_flag=True, help="Let the file win where there is another offset already.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--overwrite", is_flag=True, help="Replace existing offsets by those in the file.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 def import_offsets(file, worker, connectors, overwrite, dry_run):
-    """Take over the source offsets that Java's connect-standalone kept in FILE. The worker must be stopped; so must Java's.
+    """Import the source offsets from FILE of Java's connect-standalone. Both workers must be stopped.
 
-    Not needed where offset.storage.file.filename names Java's own file: it is taken over at the first start.
+    Not needed if offset.storage.file.filename names Java's own file: the worker imports it at its first start.
     """
     from standalone.clock import SYSTEM
     from standalone.runtime.offsets.exchange import Stopped, read_java, take_in
@@ -188,7 +188,7 @@ def import_offsets(file, worker, connectors, overwrite, dry_run):
         rows = [(each["connector"], _compact(each["partition"]), _compact(each["offset"]), _compact(each["before"]), each["done"]) for each in found]
         table(("CONNECTOR", "PARTITION", "JAVA'S OFFSET", "BEFORE", "WOULD BE" if dry_run else "DONE"), rows, empty="no offsets in that file")
         if any(each["done"] == "kept" for each in found):
-            click.echo("kept: another offset is here already, and stays (--overwrite lets the file win)")
+            click.echo("kept: an existing offset differs and was not replaced (use --overwrite to replace it)")
 
     emit({"file": file, "dry_run": dry_run, "offsets": found}, render)
 
@@ -197,9 +197,9 @@ def import_offsets(file, worker, connectors, overwrite, dry_run):
 @click.argument("file", type=click.Path(dir_okay=False))
 @worker_option
 @connector_option
-@click.option("--overwrite", is_flag=True, help="Replace FILE, if it is there.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 def export_offsets(file, worker, connectors, overwrite):
-    """Write the source offsets into FILE as Java's connect-standalone keeps them. The worker must be stopped."""
+    """Export the source offsets to FILE in the format of Java's connect-standalone. The worker must be stopped."""
     from standalone.clock import SYSTEM
     from standalone.runtime.offsets.exchange import Stopped, write_java
 

@@ -1,4 +1,4 @@
-"""connectctl preview and explain: records through a connector's chain before it runs, and what a running one does. No offset moves."""
+"""connectctl preview and explain: dry-run a connector's transform chain, and show how a running chain executes. No offset is committed."""
 
 import json
 import os
@@ -22,16 +22,16 @@ _FILE = click.Path(exists=True, dir_okay=False)
 
 
 def _records_from(command):
-    """The options that say where records come from; see `_opened`."""
+    """The options that select the input records; see `_opened`."""
     for option in reversed(
         (
-            click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="So many records at most."),
-            click.option("--stdin", is_flag=True, help="Take lines of standard input: texts for a source, bytes from the log for a sink."),
-            click.option("-K", "--key-separator", help="With --stdin, for a sink: what is between key and value on each line."),
-            click.option("--from-beginning", is_flag=True, help="A source: as if it had no stored offsets. (A sink begins there anyway.)"),
-            click.option("--newest", is_flag=True, help="A sink: the newest records of its topics, not the oldest."),
-            click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to wait for records."),
-            click.option("-b", "--bootstrap", help="A sink: where the log is, if not where the worker's file says."),
+            click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum number of records."),
+            click.option("--stdin", is_flag=True, help="Read lines from standard input: strings for a source, serialized values for a sink."),
+            click.option("-K", "--key-separator", help="Sink with --stdin: separator of key and value on each line."),
+            click.option("--from-beginning", is_flag=True, help="Source: ignore stored offsets. (A sink always starts at the beginning.)"),
+            click.option("--newest", is_flag=True, help="Sink: the newest records of its topics instead of the oldest."),
+            click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="Seconds to wait for records."),
+            click.option("-b", "--bootstrap", help="Sink: bootstrap servers. Default: those in the worker's file."),
         )
     ):
         command = option(command)
@@ -39,7 +39,7 @@ def _records_from(command):
 
 
 def _opened(worker, connector, count, stdin, key_separator, from_beginning, newest, seconds, bootstrap):
-    """(a ConnectorPreview of these files, the records taken)"""
+    """(a ConnectorPreview of these files, the input records)"""
     from standalone import properties
     from standalone.tools.preview import ConnectorPreview
 
@@ -56,17 +56,17 @@ def _opened(worker, connector, count, stdin, key_separator, from_beginning, newe
 @click.argument("connector", metavar="CONNECTOR.PROPERTIES", type=_FILE)
 @_records_from
 def preview(worker, connector, **records):
-    """Show records before and after every transform, and the bytes that would be written.
+    """Show records before and after every transform, and the serialized result.
 
-    A source is run for a moment, on offsets that it can only read; a sink's topics are read without a group. Nothing is written and no
-    offset moves.
+    Runs a source briefly with read-only offsets; reads a sink's topics without a consumer group. Nothing is written and no offset is
+    committed.
     """
     opened, taken = _opened(worker, connector, **records)
     traces = opened.traces(taken)
 
     def render():
         if not traces:
-            click.echo("no records came (--seconds waits longer, --stdin takes lines)")
+            click.echo("no records arrived (wait longer with --seconds, or pipe lines in with --stdin)")
         for number, trace in enumerate(traces, 1):
             _print_trace(number, trace)
 
@@ -79,18 +79,18 @@ def preview(worker, connector, **records):
 @_records_from
 @click.pass_obj
 def explain(rest, name, connector, **records):
-    """Show what a connector's chain is compiled to, and which engine does what.
+    """Show what a connector's transform chain is compiled to, and which engine runs which part.
 
-    Of a running connector by its NAME: which engine did how many records, why some went by rows, and Spark's plans so far. Of files, for
-    records such as there are: Spark's plans, logical and physical; starts Spark. The options are for files.
+    For a running connector's NAME: the number of records each engine ran, why records ran by rows, and Spark's plans so far. For files:
+    Spark's logical and physical plans for the input records; starts Spark. The options apply to files only.
     """
     if connector is None:
         if os.path.isfile(name):
-            raise click.UsageError(f"{name} is a file: give the connector's file after it, or the name of a running connector.")
+            raise click.UsageError(f"{name} is a file: name the connector's file after it, or give the name of a running connector.")
         _explain_running(rest.get(connector_path(name, "/pipeline")))
         return
     if not os.path.isfile(name):
-        raise click.UsageError(f"There is no file {name}: give the worker's file before the connector's.")
+        raise click.UsageError(f"No such file: {name}. Give the worker's file before the connector's.")
     opened, taken = _opened(name, connector, **records)
     words, plans = opened.explain(taken)
 
@@ -98,7 +98,7 @@ def explain(rest, name, connector, **records):
         click.echo(printable(words))
         for plan in plans:
             click.echo("\n" + click.style(printable(plan["title"]), bold=True))
-            click.echo(printable(plan["spark"] or "nothing to compute: no Spark job"))
+            click.echo(printable(plan["spark"] or "no Spark job needed"))
 
     emit({"chain": words.splitlines(), "plans": plans}, render)
 
@@ -118,9 +118,9 @@ def _print_task(task):
     shares = [f"{engine} {records:,} ({records / whole:.0%})" for engine, records in task["records"].items() if records]
     click.echo(click.style(f"task {task['id']}", bold=True) + f": {', '.join(shares) or 'no records yet'}")
     if task["redone"]:
-        click.echo(f"  of these {task['redone']:,} were done again by rows")
+        click.echo(f"  {task['redone']:,} of these were rerun by rows")
     if task["failed_batches"]:
-        said = f"  {task['failed_batches']:,} batches failed in columns and were done by rows; the worker's log says why"
+        said = f"  {task['failed_batches']:,} batches failed in columns and were rerun by rows; see the worker's log for the cause"
         click.echo(click.style(said, fg="yellow"))
     for each in task["by_rows"]:
         click.echo(f"  {each['records']:,} by rows: {printable(each['reason'])}")
@@ -143,7 +143,7 @@ def _print_trace(number, trace):
     for step in trace["steps"]:
         outcome = step.get("outcome")
         title = printable(step["step"]) + (f" ({printable(step['class'])})" if step.get("class") else "")
-        words = {"skipped": "not for this record, its predicate says"}.get(outcome, outcome)
+        words = {"skipped": "skipped by its predicate"}.get(outcome, outcome)
         click.echo(f"  {title}" + (f": {click.style(words, fg=_OUTCOMES[outcome])}" if outcome else ""))
         if "bytes" in step:
             _print_bytes(step["bytes"])
@@ -171,7 +171,7 @@ def _print_number(at, all_of_them):
 
 
 def _print_record(record, before):
-    """Its parts; after the first link only those that changed."""
+    """The record's parts; after the first transform only those that changed."""
     place = [f"{name} {printable(str(record[name]))}" for name in _PLACE if record[name] != before.get(name) and record[name] is not None]
     if place:
         click.echo(f"    {', '.join(place)}")

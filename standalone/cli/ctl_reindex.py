@@ -1,14 +1,14 @@
-"""connectctl reindex: another mapping for an index of ElasticsearchSink, while it is written to and searched.
+"""connectctl reindex: a new mapping for an index of ElasticsearchSink while it is being written and searched.
 
     1 index     a new index with the mapping in FILE
-    2 connector a second connector, with the first one's configuration, brings all of the topic into it
-    3 caught up it has come as far as the first one
-    4 alias     the name that searchers use is moved to the new index, in one step
-    5 stop      the first connector is stopped, and deleted with its index if that is asked; where it writes topics to other indices
-                as well, the topics of this one are taken out of it
+    2 connector a second connector, with the first one's configuration, writes the whole topic to the new index
+    3 caught up wait until it reaches the first connector's offsets
+    4 alias     the alias that clients search is moved to the new index atomically
+    5 stop      the first connector is stopped and, with --delete, deleted with its index; if it also writes topics to other
+                indices, this index's topics are removed from it instead
 
-Each step looks whether it is done already: the same command again continues where it was left, and --undo takes back what was done, in
-the reverse order, as long as nothing was deleted.
+Each step first checks whether it is done: running the same command again resumes it. --undo reverts the steps in reverse order, as long
+as nothing was deleted.
 """
 
 import base64
@@ -30,7 +30,7 @@ _SINK = "ElasticsearchSinkConnector"
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 60
 _HIDDEN = "[hidden]"
-_META = "connectctl-reindex"  # in the new index's mapping: what has to be known to continue, or to undo it
+_META = "connectctl-reindex"  # in the new index's mapping: the state to resume or undo from
 
 
 def add_to(main):
@@ -39,24 +39,24 @@ def add_to(main):
 
 @click.command(
     cls=Command,
-    epilog="connectctl reindex orders-to-search --mapping orders.json --alias orders, then the same with --undo if it did not please.",
+    epilog="connectctl reindex orders-to-search --mapping orders.json --alias orders; add --undo to revert.",
 )
 @one_name
 @click.option("--mapping", type=click.File("rb"), help='The new mapping as JSON, {"properties": …}; or {"mappings": …, "settings": …}.')
-@click.option("--topic", help="Where the connector writes to multiple indices: the topic, or one of the topics, of the one to recreate.")
-@click.option("--index", help="Name of the new index. Default: the old one's with the next number after it, orders-v2.")
-@click.option("--alias", help="The name that searchers use. Default: the name that the connector writes to, if that is an alias.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Another value in the second connector, as a password; may be repeated.")
+@click.option("--topic", help="If the connector writes to multiple indices: a topic of the index to recreate.")
+@click.option("--index", help="Name of the new index. Default: the old name with the next version number, such as orders-v2.")
+@click.option("--alias", help="Alias that clients search. Default: the name that the connector writes to, if it is an alias.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Override a key in the second connector, such as a password; repeatable.")
 @click.option(
     "--user", "search_user", envvar="CONNECT_SEARCH_USER",
-    help="NAME to log in to the search server (CONNECT_SEARCH_PASSWORD; CONNECT_SEARCH_API_KEY in place of both).",
+    help="NAME to log in to the search server (password: CONNECT_SEARCH_PASSWORD; or use CONNECT_SEARCH_API_KEY).",
 )  # fmt: skip
-@click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait until the second connector has caught up.")
+@click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait for the second connector to catch up.")
 @click.option("--delete", "deletes", is_flag=True, help="Delete the first connector and its index at the end.")
-@click.option("--undo", "undoes", is_flag=True, help="Take it back: alias, connectors and the new index.")
+@click.option("--undo", "undoes", is_flag=True, help="Revert alias, connectors and the new index.")
 @click.pass_obj
 def reindex(rest, name, mapping, topic, index, alias, changes, search_user, timeout, deletes, undoes):
-    """Give the index of an ElasticsearchSink another mapping without downtime. Again: continues where it was left."""
+    """Change the mapping of an ElasticsearchSink's index without downtime. Run it again to resume."""
     work = Reindex(rest, name, topic, index, alias, dict(_pair(each) for each in changes), search_user)
     if undoes:
         return work.undo()
@@ -81,7 +81,7 @@ class Reindex:
         self._rest, self.name, self._changes = rest, name, changes
         config = rest.get(connector_path(name, "/config"))
         if not config.get("connector.class", "").rpartition(".")[2].startswith("ElasticsearchSink"):
-            raise click.ClickException(f"'{name}' is no {_SINK}: there is no index of its to recreate.")
+            raise click.ClickException(f"'{name}' is not an {_SINK}: it has no index to recreate.")
         self._config = config
         self._all_topics = self._listed()
         self.target = self._written_to(topic)
@@ -93,21 +93,21 @@ class Reindex:
         self.alias = alias or self._note.get("alias") or (self.target if self.target != self.old else None)
         if self.alias is None:
             raise click.ClickException(
-                f"'{name}' writes to the index '{self.old}' itself, and there is no alias to move. Make one for searchers "
+                f"'{name}' writes directly to the index '{self.old}', and there is no alias to move. Create an alias for search clients "
                 f"(POST /_aliases), and name it with --alias."
             )
         self.second = f"{name}-{self.new}"
 
-    # --- What there is -----------------------------------------------------------------------------------------------
+    # --- Current state -----------------------------------------------------------------------------------------------
 
     def _listed(self):
         topics = [topic.strip() for topic in self._config.get("topics", "").split(",") if topic.strip()]
         if not topics:
-            raise click.ClickException(f"'{self.name}' reads a pattern of topics: reindex is for those that are listed in topics.")
+            raise click.ClickException(f"'{self.name}' uses topics.regex: reindex supports only connectors with a list of topics.")
         return topics
 
     def _written_to(self, topic):
-        """The index or alias; `_topics` are those that are written there."""
+        """The index or alias; sets `_topics` to the topics written to it."""
         if self._config.get("data.stream.dataset"):
             raise click.ClickException(f"'{self.name}' writes to a data stream: give its index template the new mapping, and roll it over.")
         given = self._config.get("topic.to.external.resource.mapping", "").replace(" ", "").split(",")
@@ -117,23 +117,23 @@ class Reindex:
             topic = self._all_topics[0]
         if topic is None:
             listed = ", ".join(f"{each} to '{target}'" for each, target in targets.items())
-            raise click.ClickException(f"'{self.name}' writes to multiple indices ({listed}): say by --topic which one is to be recreated.")
-        # Of one that an earlier call has taken out of the connector the second one knows: it is written where its name says.
+            raise click.ClickException(f"'{self.name}' writes to multiple indices ({listed}): select one with --topic.")
+        # A topic that an earlier call removed from the first connector is in the second one's configuration; its index has its name.
         target = targets.get(topic, pairs.get(topic, topic.lower()))
         self._topics = [each for each, found in targets.items() if found == target] or [topic]
         return target
 
     def _index_behind(self, name):
-        """The index that a name stands for."""
+        """The index behind an index or alias name."""
         found = self._search.ask("GET", f"/{quote(name)}", absent=True)
         if not found:
-            raise click.ClickException(f"There is no index '{name}', which '{self.name}' writes to: nothing to reindex.")
+            raise click.ClickException(f"The index '{name}' that '{self.name}' writes to does not exist: nothing to reindex.")
         if len(found) > 1:
-            raise click.ClickException(f"The alias '{name}' stands for {len(found)} indices ({', '.join(sorted(found))}): reindex is for one.")
+            raise click.ClickException(f"The alias '{name}' points to {len(found)} indices ({', '.join(sorted(found))}): reindex supports only one.")
         return next(iter(found))
 
     def _next_name(self):
-        """orders-v2 behind orders; what an earlier call has begun comes first."""
+        """orders-v2 for orders; the index of an unfinished earlier call takes precedence."""
         stem, _, number = self.old.rpartition("-v")
         stem, number = (stem, int(number)) if stem and number.isdigit() else (self.old, 1)
         before = self._search.ask("GET", f"/{quote(self.old)}/_mapping")[self.old]["mappings"].get("_meta", {}).get(_META)
@@ -148,7 +148,7 @@ class Reindex:
         self._search.ask("PUT", f"/{quote(self.new)}/_mapping", {"_meta": {_META: self._note}})
 
     def _holders(self):
-        """The indices that the alias stands for."""
+        """The indices that the alias points to."""
         return sorted(self._search.ask("GET", f"/_alias/{quote(self.alias)}", absent=True) or {})
 
     def _committed(self, name):
@@ -175,23 +175,23 @@ class Reindex:
         emit(
             {"connector": self.second, "index": self.new, "alias": self.alias, "deleted": deletes},
             lambda: click.echo(f"'{self.alias}' is '{self.new}' now, and '{self.second}' writes to it. "
-                               + ("" if deletes else "--delete does away with the first connector and its index, --undo goes back.")),
+                               + ("" if deletes else "Use --delete to delete the first connector and its index, --undo to revert.")),
         )  # fmt: skip
 
     def _make_index(self, body):
         if self._note:
-            return _step(1, f"the index '{self.new}' is there")
+            return _step(1, f"the index '{self.new}' exists")
         if self.old == self.new or self._search.ask("GET", f"/{quote(self.new)}", absent=True):
-            raise click.ClickException(f"There is an index '{self.new}' that reindex has not made. Name another by --index.")
+            raise click.ClickException(f"The index '{self.new}' exists and was not created by reindex. Name another with --index.")
         note = {"old": self.old, "alias": self.alias, "connector": self.name}
         mappings = {**body["mappings"], "_meta": {**body["mappings"].get("_meta", {}), _META: note}}
         self._search.ask("PUT", f"/{quote(self.new)}", {**body, "mappings": mappings})
         self._note = note
-        _step(1, f"made the index '{self.new}'")
+        _step(1, f"created the index '{self.new}'")
 
     def _start_second(self):
         if self._exists(self.second):
-            return _step(2, f"the connector '{self.second}' is there")
+            return _step(2, f"the connector '{self.second}' exists")
         config = {**self._config, **self._changes, "name": self.second}
         config.update({
             "topics": ",".join(self._topics), "external.resource.usage": "index",
@@ -201,10 +201,10 @@ class Reindex:
         if hidden:
             raise click.ClickException(f"As for '{self.second}', {_not_shown(hidden)}")
         self._rest.ask("PUT", connector_path(self.second, "/config"), config)
-        _step(2, f"started the connector '{self.second}', which brings all of {_quoted(self._topics)} into '{self.new}'")
+        _step(2, f"started the connector '{self.second}', which writes all of {_quoted(self._topics)} to '{self.new}'")
 
     def _catch_up(self, timeout, wanted=None):
-        """Until the second connector has come as far as the first one had when it was asked."""
+        """Wait until the second connector reaches the first one's current offsets."""
         wanted = self._committed(self.name) if wanted is None else wanted
         deadline, pause, shown = time.monotonic() + timeout, threading.Event(), None
         while True:
@@ -217,11 +217,11 @@ class Reindex:
             if failed:
                 reason = failed["trace"].splitlines()[0]
                 raise click.ClickException(
-                    f"'{self.second}' has failed: {printable(reason)} Fix that and restart it, then give the command again; or --undo."
+                    f"'{self.second}' has failed: {printable(reason)} Fix the cause, restart the connector and run the command again; or use --undo."
                 )
             if time.monotonic() > deadline:
                 raise click.ClickException(
-                    f"'{self.second}' is still {behind} records behind. Give the command again to wait on; --undo goes back."
+                    f"'{self.second}' is still {behind} records behind. Run the command again to keep waiting, or revert with --undo."
                 )
             if behind != shown:
                 emit_line({"step": 3, "behind": behind}, lambda behind=behind: click.echo(f"3  {behind} records behind", err=True))
@@ -234,9 +234,9 @@ class Reindex:
             return _step(4, f"the alias '{self.alias}' is '{self.new}'")
         if holders != [self.old]:
             raise click.ClickException(
-                f"The alias '{self.alias}' stands for {', '.join(holders) or 'nothing'}, and not for '{self.old}': move it there first."
+                f"The alias '{self.alias}' points to {', '.join(holders) or 'nothing'}, not to '{self.old}': move it there first."
             )
-        # What the first one has written by then is in the old index only, until the second has come as far.
+        # Until the second connector catches up again, the first one's latest writes are in the old index only.
         self._note_down(offsets=[[*place, offset] for place, offset in self._committed(self.name).items()])
         self._swap(self.old, self.new)
         _step(4, f"moved the alias '{self.alias}' from '{self.old}' to '{self.new}'")
@@ -262,25 +262,25 @@ class Reindex:
         return bool(set(self._all_topics) - set(self._topics)) or "topics" in self._note
 
     def _take_out(self):
-        """The first connector continues with its other topics. It is stopped for it, so that all that it has written is known."""
+        """Let the first connector continue with its other topics. It is stopped in between, so that its final offsets are known."""
         rest = [topic for topic in self._all_topics if topic not in self._topics]
         if len(rest) == len(self._all_topics):
-            if self._state(self.name) == "STOPPED":  # what was cut off between the two
+            if self._state(self.name) == "STOPPED":  # an earlier call ended between stop and resume
                 self._rest.ask("PUT", connector_path(self.name, "/resume"))
             return _step(5, f"{_quoted(self._topics)} is not among the topics of '{self.name}'")
         self._note_down(topics=self._all_topics)
         self._stop(self.name)
         self._catch_up(60)
         self._configure(rest)
-        _step(5, f"took {_quoted(self._topics)} out of the topics of '{self.name}'")
+        _step(5, f"removed {_quoted(self._topics)} from the topics of '{self.name}'")
 
     def _configure(self, topics):
-        """The first connector, which is stopped, with these topics; it continues then."""
+        """Set the topics of the first connector, which is stopped, and resume it."""
         hidden = sorted(key for key, value in self._config.items() if value == _HIDDEN and key not in self._changes)
         if hidden:
-            raise click.ClickException(f"'{self.name}' is stopped. Its topics are to be {','.join(topics)}, and {_not_shown(hidden)}")
-        told = {key: self._changes.get(key, value) if value == _HIDDEN else value for key, value in self._config.items()}
-        self._rest.ask("PUT", connector_path(self.name, "/config"), {**told, "topics": ",".join(topics)})
+            raise click.ClickException(f"'{self.name}' is stopped. Its topics must be set to {','.join(topics)}, but {_not_shown(hidden)}")
+        config = {key: self._changes.get(key, value) if value == _HIDDEN else value for key, value in self._config.items()}
+        self._rest.ask("PUT", connector_path(self.name, "/config"), {**config, "topics": ",".join(topics)})
         self._rest.ask("PUT", connector_path(self.name, "/resume"))
 
     def _stop(self, name):
@@ -295,13 +295,13 @@ class Reindex:
         self._search.ask("DELETE", f"/{quote(self.old)}", absent=True)
         _step(5, f"deleted {what}")
 
-    # --- Back --------------------------------------------------------------------------------------------------------
+    # --- Undo --------------------------------------------------------------------------------------------------------
 
     def undo(self):
         if not self._note:
-            raise click.ClickException(f"There is nothing to undo: '{self.new}' is not an index that reindex has made. --index names another.")
+            raise click.ClickException(f"Nothing to undo: reindex did not create the index '{self.new}'. Name another with --index.")
         if self.old != self.new and not self._search.ask("GET", f"/{quote(self.old)}", absent=True):
-            raise click.ClickException(f"The index '{self.old}' is deleted: there is no way back.")
+            raise click.ClickException(f"The index '{self.old}' was deleted: the reindex cannot be undone.")
         if self._holders() == [self.new]:
             self._swap(self.new, self.old)
             _step(4, f"moved the alias '{self.alias}' back to '{self.old}'")
@@ -325,7 +325,7 @@ class Reindex:
         _step(5, f"gave {_quoted(self._topics)} back to '{self.name}'")
 
     def _read_again(self):
-        """What the first connector wrote by way of the alias since it was moved is in the new index only: it is written again."""
+        """Rewind the first connector: since the alias moved, its writes through the alias are in the new index only."""
         entries = [
             {"partition": {"kafka_topic": topic, "kafka_partition": partition}, "offset": {"kafka_offset": offset}}
             for topic, partition, offset in self._note.get("offsets", ())
@@ -343,7 +343,7 @@ def _quoted(names):
 
 
 def _not_shown(hidden):
-    return f"the worker does not show {', '.join(hidden)}: give it by --set {hidden[0]}=…, best as a reference to a provider."
+    return f"the worker hides {', '.join(hidden)}: set it with --set {hidden[0]}=…, preferably as a config provider reference."
 
 
 def _wait(condition, what, seconds=60.0):
@@ -355,7 +355,7 @@ def _wait(condition, what, seconds=60.0):
 
 
 class _Search:
-    """The search server that a connector's configuration names; only the standard library, as ctl_rest.py."""
+    """Client of the search server in a connector's configuration; standard library only, like ctl_rest.py."""
 
     def __init__(self, config, user):
         address = urlsplit(config["connection.url"].split(",")[0].strip())
@@ -371,7 +371,7 @@ class _Search:
             self._headers["Authorization"] = "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
     def ask(self, method, path, body=None, absent=False):
-        """The answer's JSON; with `absent` None where there is no such thing. Raises Refused."""
+        """The response's JSON; with `absent`, None on 404. Raises Refused."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, self._headers, method=method)
         try:
@@ -383,7 +383,7 @@ class _Search:
                 return None
             raise Refused(f"The search server {self._url} answers {error.code} to {method} {path}: {_reason(content)}", error.code) from None
         except (OSError, ValueError) as error:
-            raise Refused(f"The search server {self._url} cannot be asked: {getattr(error, 'reason', error)}.") from None
+            raise Refused(f"The search server {self._url} cannot be reached: {getattr(error, 'reason', error)}.") from None
 
 
 def _reason(content):

@@ -1,6 +1,6 @@
-"""The REST client behind connectctl: one request, one answer; what is refused ends the command with the worker's own words.
+"""connectctl's REST client: one request, one response. An error response ends the command with the worker's message.
 
-Only the standard library: a command that asks one question must not load an HTTP package first.
+Standard library only: importing an HTTP package would slow down every command.
 """
 
 import base64
@@ -15,11 +15,11 @@ from urllib.parse import quote, urlsplit
 import click
 
 DEFAULT_URL = "http://127.0.0.1:8083"
-SECONDS = 100  # a worker answers within 90, whatever its connectors do
+SECONDS = 100  # a worker answers within 90, even if its connectors hang
 
 
 class Refused(click.ClickException):
-    """The worker said no, or did not answer. `status` is HTTP's, None where there was no answer."""
+    """The worker refused the request or did not answer. `status` is the HTTP status, None without an answer."""
 
     exit_code = 1
 
@@ -41,7 +41,7 @@ class Rest:
 
     @classmethod
     def of(cls, options, ask=lambda name: None):
-        """As the command's options say; `ask(name)` gives the password where neither they nor the environment do."""
+        """From the command's options; `ask(name)` prompts for the password if neither they nor the environment contain it."""
         name, colon, password = (options.get("user") or "").partition(":")
         if name and not colon:
             password = os.environ.get("CONNECT_PASSWORD")
@@ -52,11 +52,11 @@ class Rest:
         return self.ask("GET", path)
 
     def text(self, path):
-        """The answer as it is: /metrics speaks no JSON."""
+        """The response body, unparsed: /metrics is not JSON."""
         return self._answer("GET", path, None, "*/*").decode()
 
     def ask(self, method, path, body=None):
-        """The JSON answer, or None where there is none. Raises Refused."""
+        """The JSON response, or None if it has no body. Raises Refused."""
         try:
             content = self._answer(method, path, body, "application/json")
             return json.loads(content) if content else None
@@ -64,7 +64,7 @@ class Rest:
             raise self._no_worker(error) from None
 
     def _no_worker(self, error):
-        return Refused(f"What answers at {self.url} is not a Connect worker: {error}. --url says where the worker is.")
+        return Refused(f"The server at {self.url} is not a Connect worker: {error}. Set the worker's address with --url.")
 
     def _answer(self, method, path, body, accept):
         headers = {"Accept": accept}
@@ -83,7 +83,7 @@ class Rest:
             raise self._no_worker(error) from None
         except (urllib.error.URLError, OSError) as error:
             reason = getattr(error, "reason", error)
-            raise Refused(f"No worker answers at {self.url}: {reason}. Is it running? --url (or CONNECT_URL) says where.") from None
+            raise Refused(f"No worker answers at {self.url}: {reason}. Is it running? Set its address with --url or CONNECT_URL.") from None
 
     def _open(self, request):
         if self._opener is None:
@@ -105,15 +105,15 @@ class Rest:
 
 
 def connector_path(name, rest=""):
-    """The address of a connector, or of something of its own."""
+    """The REST path of a connector, or of a resource below it."""
     return f"/connectors/{quote(name, safe='')}{rest}"
 
 
 def _reason(error):
-    """What an error answer says."""
+    """The message of an error response."""
     content = error.read()
     if error.code == 401:
-        return "The worker wants to know who asks: give --user NAME (and CONNECT_PASSWORD), or it does not know that name and password."
+        return "Authentication failed: give --user NAME and CONNECT_PASSWORD, or correct them."
     try:
         return json.loads(content)["message"]
     except (ValueError, KeyError, TypeError):

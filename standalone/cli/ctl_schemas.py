@@ -1,6 +1,6 @@
-"""connectctl schemas: list, show, diff, register, delete, compatibility; and what produce and consume need of a registry.
+"""connectctl schemas: list, show, diff, register, delete, compatibility; and the registry options of produce and consume.
 
-Where it is: --registry; or as the converters of a worker.properties ask it (--worker-config); or as the running worker reports.
+The address comes from --registry, from the converters of a worker.properties (--worker-config), or from the running worker.
 """
 
 import functools
@@ -21,18 +21,18 @@ def add_to(main):
 
 
 def property_options(command):
-    """--registry and --property of the commands that ask a registry."""
-    said = "A key of the registry's client, such as basic.auth.user.info; may be given again."
+    """--registry and --property of the commands that use a registry."""
+    said = "Registry client property, such as basic.auth.user.info; repeatable."
     command = click.option("--property", "properties", metavar="KEY=VALUE", multiple=True, help=said)(command)
-    said = "The schema registry's address (CONNECT_REGISTRY). If not given, the worker's."
+    said = "Schema registry URL (CONNECT_REGISTRY). Default: the worker's."
     return click.option("--registry", envvar="CONNECT_REGISTRY", help=said)(command)
 
 
 def registry_options(command):
-    """How a command finds the registry; it gets `registry`, a client."""
+    """Options that locate the registry; the command gets `registry`, a client."""
 
     @property_options
-    @click.option("--worker-config", type=click.Path(exists=True, dir_okay=False), help="Ask as the converters of this worker.properties do.")
+    @click.option("--worker-config", type=click.Path(exists=True, dir_okay=False), help="Use the registry of this worker.properties' converters.")
     @functools.wraps(command)
     def with_registry(*args, registry, properties, worker_config, **kwargs):
         from standalone.tools.schemas import client_of
@@ -43,7 +43,7 @@ def registry_options(command):
 
 
 def registry_props(url, pairs, worker_config=None):
-    """The keys of the registry's client, as the options say."""
+    """The registry client's keys from the options."""
     props = pairs_of(pairs)
     if url:
         props["schema.registry.url"] = url
@@ -53,7 +53,7 @@ def registry_props(url, pairs, worker_config=None):
 
         props = {**(props_of_worker(properties.load(worker_config)) or {}), **props}
     if "schema.registry.url" not in props:
-        props["schema.registry.url"] = _told()
+        props["schema.registry.url"] = _reported()
     return props
 
 
@@ -64,13 +64,13 @@ def pairs_of(pairs):
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _told():
+def _reported():
     rest = click.get_current_context().obj
     try:
         return rest.get("/ui/api/schemas/registry")["url"]
     except (Refused, KeyError, TypeError) as problem:
-        why = problem.message if isinstance(problem, Refused) else f"the worker at {rest.url} does not say"
-        raise click.ClickException(f"Where is the schema registry? {why} Give --registry URL, or --worker-config FILE.") from None
+        why = problem.message if isinstance(problem, Refused) else f"the worker at {rest.url} does not report it."
+        raise click.ClickException(f"The schema registry's address is unknown: {why} Give --registry URL, or --worker-config FILE.") from None
 
 
 @click.group(cls=Group)
@@ -80,10 +80,10 @@ def schemas():
 
 @schemas.command("list")
 @registry_options
-@click.option("--prefix", help="Only subjects that begin so; :*: for those of all contexts.")
-@click.option("--deleted", is_flag=True, help="Those that are deleted, but not for good, too.")
+@click.option("--prefix", help="Only subjects with this prefix; :*: for all contexts.")
+@click.option("--deleted", is_flag=True, help="Include soft-deleted subjects.")
 def list_subjects(registry, prefix, deleted):
-    """Subjects, their newest version and kind."""
+    """List subjects with their latest version and schema type."""
     found = []
     for subject in registry.subjects(prefix, deleted):
         try:
@@ -102,7 +102,7 @@ def list_subjects(registry, prefix, deleted):
 @registry_options
 @click.option("--all", "every", is_flag=True, help="All versions.")
 def show(subject, version, registry, every):
-    """A version of a subject, the newest if none is named."""
+    """Show a version of a subject (default: the latest)."""
     from standalone.tools.schemas import pretty, version_number, versions_of
 
     if every:
@@ -128,7 +128,7 @@ def show(subject, version, registry, every):
 @click.argument("newer", default="latest")
 @registry_options
 def diff(subject, older, newer, registry):
-    """What differs between two versions of a subject; between the newest two, if none are named."""
+    """Show the differences between two versions of a subject (default: the latest two)."""
     from standalone.tools.schemas import differences, version_number
 
     if older is None:
@@ -153,12 +153,12 @@ def diff(subject, older, newer, registry):
 @click.argument("subject")
 @click.argument("file", type=click.File("r"), default="-")
 @registry_options
-@click.option("-k", "--kind", type=click.Choice(KINDS), default="avro", show_default=True, help="What the schema is written in.")
-@click.option("-r", "--reference", "references", metavar="NAME=SUBJECT:VERSION", multiple=True, help="What the schema refers to; may be given again.")
-@click.option("--normalize", is_flag=True, help="Take schemas that mean the same for one.")
-@click.option("--dry-run", is_flag=True, help="Only say whether it is compatible.")
+@click.option("-k", "--kind", type=click.Choice(KINDS), default="avro", show_default=True, help="Schema type.")
+@click.option("-r", "--reference", "references", metavar="NAME=SUBJECT:VERSION", multiple=True, help="Schema reference; repeatable.")
+@click.option("--normalize", is_flag=True, help="Normalize the schema before it is compared and registered.")
+@click.option("--dry-run", is_flag=True, help="Only check compatibility.")
 def register(subject, file, registry, kind, references, normalize, dry_run):
-    """Register the schema that a file holds, or standard input."""
+    """Register the schema in a file or from standard input."""
     from standalone.schema_registry.schema import RegistrySchema
     from standalone.tools.schemas import KINDS
 
@@ -176,9 +176,9 @@ def register(subject, file, registry, kind, references, normalize, dry_run):
 @click.argument("subject")
 @click.argument("version", required=False)
 @registry_options
-@click.option("--permanent", is_flag=True, help="For good; what is deleted otherwise is kept, and shown to who asks.")
+@click.option("--permanent", is_flag=True, help="Hard delete. Otherwise the delete is soft: the schema stays readable with --deleted.")
 def delete(subject, version, registry, permanent):
-    """Delete a subject, or one version of it."""
+    """Delete a subject or one of its versions."""
     from standalone.tools.schemas import version_number
 
     gone = registry.delete(subject, None if version is None else version_number(version), permanent)
@@ -189,9 +189,9 @@ def delete(subject, version, registry, permanent):
 @click.argument("subject", required=False)
 @click.argument("level", required=False, type=click.Choice(LEVELS, case_sensitive=False))
 @registry_options
-@click.option("--all", "level_of_all", type=click.Choice(LEVELS, case_sensitive=False), help="Set it for all subjects that have none of their own.")
+@click.option("--all", "level_of_all", type=click.Choice(LEVELS, case_sensitive=False), help="Set the global level, for subjects without their own.")
 def compatibility(subject, level, registry, level_of_all):
-    """Show or set what a new version of a subject has to be compatible with."""
+    """Show or set the compatibility level of a subject."""
     if level_of_all:
         registry.set_compatibility(level_of_all.upper())
     if level:
@@ -220,7 +220,7 @@ def _reference(text):
 
 
 class ValuesIn:
-    """Lines of JSON -> bytes of a schema, for keys and values."""
+    """Serializes lines of JSON with a schema, for keys and values."""
 
     def __init__(self, topic, kinds, props):
         from standalone.tools.schemas import client_of, writer_of
@@ -229,7 +229,7 @@ class ValuesIn:
         self._writers = {part: writer_of(client, topic, part, kind, props) for part, kind in kinds.items() if kind}
 
     def data(self, part, line, number):
-        """Raises ClickException, which names the line and what does not fit."""
+        """Raises ClickException with the line number and the mismatch."""
         from standalone.errors import ConnectError
 
         writer = self._writers.get(part)
@@ -244,7 +244,7 @@ class ValuesIn:
 
 
 class ValuesOut:
-    """Bytes of whatever schema -> a line of JSON."""
+    """Deserializes bytes with any schema to a line of JSON."""
 
     def __init__(self, kinds, props):
         from standalone.tools.schemas import client_of, reader_of
@@ -260,7 +260,7 @@ class ValuesOut:
         try:
             return self._reader.value(data, None, headers, f"__{part}_schema_id")
         except SerializationError as error:
-            raise click.ClickException(printable(f"The {part} of {where} cannot be read: {error}")) from None
+            raise click.ClickException(printable(f"The {part} of {where} cannot be deserialized: {error}")) from None
 
     def line(self, part, data, where, headers=()):
         found = self.value(part, data, where, headers)

@@ -1,12 +1,12 @@
-"""How connectctl's commands look: tables, colours where a terminal takes them, and --json on every one.
+"""The output of connectctl: tables, colours on a terminal, and --json for every command.
 
     @group.command(cls=Command)             a command with --json
-    emit(data, lambda: table(...))          prints the data as JSON if that was asked for, else as people read it
-    with progress("replaying", 500) as at:  a bar on a terminal, lines elsewhere; at(120) says how far it is
+    emit(data, lambda: table(...))          prints JSON with --json, else the table
+    with progress("replaying", 500) as at:  a bar on a terminal, lines elsewhere; at(120) reports progress
 
-On a terminal rich draws tables and bars; in a pipe or a log there are plain lines, which scripts and grep can read.
+On a terminal rich draws tables and bars; pipes and logs get plain lines for scripts and grep.
 
-What comes from outside (names, traces, records) is shown with its control characters written out: no record steers the terminal.
+Control characters in names, traces and records are escaped, so no record can control the terminal.
 """
 
 import contextlib
@@ -36,11 +36,11 @@ _COLOURS = {
 _STATES = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _JSON = "connectctl.json"
-_LINE_SECONDS = 5.0  # between two lines about something that continues
+_LINE_SECONDS = 5.0  # between two progress lines
 
 
 class Command(click.Command):
-    """A command with --json; what fails in the program's own words ends it with exit code 1."""
+    """A command with --json; a ConnectError ends it with exit code 1 and its message."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -73,7 +73,7 @@ def wants_json():
 
 
 def emit(data, render):
-    """The data as JSON, if that was asked for; else what `render()` prints."""
+    """Print the data as JSON with --json, else call `render()`."""
     if wants_json():
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))
     else:
@@ -81,7 +81,7 @@ def emit(data, render):
 
 
 def emit_line(data, render):
-    """As `emit`, one line of JSON for each of many."""
+    """Like `emit`, for one of many items: one line of JSON each."""
     if wants_json():
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
@@ -89,12 +89,12 @@ def emit_line(data, render):
 
 
 def done(verb, name, **more):
-    """Say what was done to something."""
+    """Report what was done to something."""
     emit_line({"name": name, "done": verb, **more}, lambda: click.echo(f"{verb} {printable(name)}"))
 
 
 def table(heads, rows, empty="nothing"):
-    """Print rows of strings below their heads, columns aligned; words that are states have their colours."""
+    """Print rows of strings as an aligned table; states are coloured."""
     if not rows:
         click.echo(empty)
         return
@@ -109,7 +109,7 @@ def table(heads, rows, empty="nothing"):
 
 
 def rich_table(heads, rows):
-    """The same for a terminal: cells wrap where it is too narrow. Rows are of printable strings."""
+    """The same for a terminal, with wrapped cells. Rows contain printable strings."""
     from rich.table import Table
     from rich.text import Text
 
@@ -139,7 +139,7 @@ def is_terminal(stream):
 
 @contextlib.contextmanager
 def progress(what, total=None, unit="records"):
-    """Tell on standard error how far something is. Gives a function that takes how many are done, and perhaps another total."""
+    """Show progress on standard error. Yields a function that takes the number done and, optionally, a new total."""
     if wants_json():
         yield lambda done, of=None: None
     elif is_terminal(sys.stderr):
@@ -165,14 +165,14 @@ def _bar(what, total, unit):
 
 
 def _lines(what, total, unit):
-    began = told = time.monotonic()
+    began = logged = time.monotonic()
 
     def at(done, of=None):
-        nonlocal told
+        nonlocal logged
         now = time.monotonic()
-        if now - told < _LINE_SECONDS:
+        if now - logged < _LINE_SECONDS:
             return
-        told = now
+        logged = now
         whole = of if of is not None else total
         rate = done / max(0.001, now - began)
         share = f" of {whole:,} ({100 * done / whole:.0f} %)" if whole else ""
@@ -183,12 +183,12 @@ def _lines(what, total, unit):
 
 
 def paint_states(text):
-    """The text with each state in its colour."""
+    """Colour the states in a text."""
     return _STATES.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0]]), text)
 
 
 def printable(text):
-    """The text without characters that would steer a terminal."""
+    """Escape characters that would control a terminal."""
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text)
 
 

@@ -1,4 +1,4 @@
-"""connectctl sql: statements on a running worker, one by one as they are typed, or those of a file."""
+"""connectctl sql: run SQL statements on a running worker, interactively or from a file."""
 
 import contextlib
 import sys
@@ -15,19 +15,19 @@ def add_to(main):
     main.add_command(sql)
 
 
-@click.command(short_help="Run statements of SQL: streams, tables and queries on Spark.")
-@click.option("-f", "--file", type=click.File(encoding="utf-8"), help="The statements of this file; - is what is piped in.")
-@click.option("-s", "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="A property of queries, such as auto.offset.reset=latest.")
+@click.command(short_help="Run SQL statements: streams, tables and queries on Spark.")
+@click.option("-f", "--file", type=click.File(encoding="utf-8"), help="Run the statements in this file; - is standard input.")
+@click.option("-s", "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="Query property, such as auto.offset.reset=latest.")
 @click.option("-n", "--limit", type=int, help="End a push query or PRINT after this many rows.")
-@click.option("--seconds", type=float, help="End it after this long without a row.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, a line for each answer and each row.")
+@click.option("--seconds", type=float, help="End it after this many seconds without a row.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per result and row.")
 @click.argument("statements", nargs=-1)
 @click.pass_obj
 def sql(rest, file, pairs, limit, seconds, as_json, statements):
-    """Run STATEMENTS, those of a file, or those that you type, each with ; after it.
+    """Run STATEMENTS, the statements in a file, or statements typed interactively. Each ends with a semicolon.
 
-    CREATE STREAM, CREATE TABLE … AS SELECT, INSERT INTO, SELECT … EMIT CHANGES, SHOW, DESCRIBE, PRINT: docs/streams.md has all.
-    Ctrl-C ends a query that has no end.
+    CREATE STREAM, CREATE TABLE … AS SELECT, INSERT INTO, SELECT … EMIT CHANGES, SHOW, DESCRIBE, PRINT: see docs/streams.md.
+    Ctrl-C ends a push query.
     """
     session = _Session(rest, dict(pair.partition("=")[::2] for pair in pairs), limit, seconds, as_json)
     if statements or file:
@@ -38,7 +38,7 @@ def sql(rest, file, pairs, limit, seconds, as_json, statements):
         return
     click.echo("Statements end with ;  Ctrl-D leaves.")
     with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  lines can be edited and called back
+        import readline  # noqa: F401  gives input() line editing and history
     typed = ""
     while True:
         try:
@@ -79,7 +79,7 @@ class _Session:
                 click.echo(printable(answer["message"]))
 
     def _follow(self, answer):
-        """Rows of a cursor, until it is done, there are enough, or Ctrl-C."""
+        """Print a cursor's rows until it is exhausted, the limit is reached, or Ctrl-C."""
         path, given = f"/sql/cursors/{answer['cursor']}", 0
         wait = 10_000 if self._seconds is None else int(self._seconds * 1000)
         if not self._as_json:

@@ -1,4 +1,4 @@
-"""connectctl top: what the worker and its connectors do now, as /metrics reports it, looked at again and again."""
+"""connectctl top: a live view of the worker and its connectors, from /metrics."""
 
 import collections
 import re
@@ -26,12 +26,12 @@ def add_to(main):
 
 
 @click.command(cls=Command)
-@click.option("-i", "--interval", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--times", type=click.IntRange(min=1), help="End after this many looks. If not given: at Ctrl-C.")
-@click.option("--sort", "order", type=click.Choice(list(_ORDERS)), default="records", show_default=True, help="By what connectors are sorted.")
+@click.option("-i", "--interval", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between refreshes.")
+@click.option("--times", type=click.IntRange(min=1), help="End after this many refreshes. Default: at Ctrl-C.")
+@click.option("--sort", "order", type=click.Choice(list(_ORDERS)), default="records", show_default=True, help="Sort order of connectors.")
 @click.pass_obj
 def top(rest, interval, times, order):
-    """Show each connector's records a second, lag and errors, and the worker's CPU and memory. With --json: a line each time."""
+    """Show each connector's records per second, lag and errors, and the worker's CPU and memory. With --json: one line per refresh."""
     never, looks, before = threading.Event(), 0, None
     screen = _screen()
     with screen:
@@ -53,7 +53,7 @@ def top(rest, interval, times, order):
 
 
 class _Look:
-    """What was counted at one moment."""
+    """A snapshot of the counters."""
 
     def __init__(self, rest):
         self.at = time.monotonic()
@@ -64,7 +64,7 @@ class _Look:
         self.statuses = statuses(rest)
 
     def since(self, before):
-        """{worker: …, connectors: […]} with what is counted as a rate since `before`; no rates at the first look."""
+        """{worker: …, connectors: […]} with counters as rates since `before`; the first refresh has no rates."""
         connectors = []
         for name, status in self.statuses.items():
             lags = [value for (connector, _), value in self.values[_LAG].items() if connector == name]
@@ -86,7 +86,7 @@ class _Look:
         return {"worker": worker, "connectors": connectors}
 
     def _rate(self, before, metrics, connector):
-        """A task that was restarted counts from nothing: what it has counted since is what it has moved."""
+        """A restarted task counts from 0: its whole count is the increase."""
         if before is None:
             return None
         moved = 0.0
@@ -110,7 +110,7 @@ def _unescaped(value):
     return re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[1], value)
 
 
-# --- Showing it ------------------------------------------------------------------------------------------------------
+# --- Output ----------------------------------------------------------------------------------------------------------
 
 _HEADS = ("NAME", "TYPE", "STATE", "TASKS", "RECORDS/S", "LAG", "ERRORS")
 
@@ -143,7 +143,7 @@ def _screen():
 
 
 class _Lines:
-    """One look below the other, for logs and scripts."""
+    """Print refreshes one below the other, for logs and scripts."""
 
     def __enter__(self):
         return self
@@ -163,7 +163,7 @@ class _Lines:
 
 
 class _Terminal:
-    """One look in the place of the other."""
+    """Redraw the screen on each refresh."""
 
     def __enter__(self):
         from rich.live import Live

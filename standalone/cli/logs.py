@@ -1,9 +1,9 @@
-"""How log lines look, on standard error: in Connect's form with the connector's context, or as JSON, an object a line.
+"""The format of log lines on standard error: Connect's layout with the connector context, or one JSON object per line.
 
     [2026-11-21 14:35:00,123] WARN [orders|task-0] The task asks to be polled again: ... (standalone.runtime.tasks.source_runner:93)
     {"time":"2026-11-21T14:35:00.123Z","level":"WARN","connector":"orders","task":0,"message":"The task asks ...", ...}
 
-Values that must not be seen are masked in both.
+Secrets are masked in both.
 """
 
 import logging
@@ -16,7 +16,7 @@ from standalone.secrets import mask
 TEXT, JSON = "text", "json"
 
 _FORM = "[%(asctime)s] %(level)s %(context)s%(message)s (%(name)s:%(lineno)d)"
-_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}  # as Java names them; the others have the same names
+_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}  # Java's names; the other levels have the same names
 _CHATTY = ("kafka", "uvicorn", "py4j", "numba", "asyncio")
 _CONTEXT = re.compile(r"\[(?P<connector>.*?)\|(?:task-(?P<task>\d+)(?:\|(?P<part>\w+))?|(?P<scope>\w+))\] ", re.DOTALL)
 
@@ -35,7 +35,7 @@ def set_up_logs(level="INFO", form=TEXT):
 
 
 def change_form(form):
-    """From now on lines look so."""
+    """Change the format of subsequent lines."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_formatter(form))
 
@@ -66,7 +66,7 @@ class _JsonLines(logging.Formatter):
 
 
 def _fields(context):
-    """What [orders|task-0], [orders|worker] or [orders|task-0|offsets] tells: connector, task, and scope where it is not the task."""
+    """Parse [orders|task-0], [orders|worker] or [orders|task-0|offsets]: connector, task, and any scope other than the task."""
     match = _CONTEXT.fullmatch(context)
     if match is None:
         return {"scope": context.strip(" []")} if context else {}

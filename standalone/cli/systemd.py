@@ -1,6 +1,6 @@
-"""What systemd is told of a service with Type=notify: that it is up, that it lives, that it stops.
+"""Notifications to systemd for a service with Type=notify: ready, watchdog, stopping.
 
-The protocol is a datagram of KEY=value lines to the socket that $NOTIFY_SOCKET names; without that variable nobody is told anything.
+Each is a datagram of KEY=value lines to the socket named in $NOTIFY_SOCKET. Without that variable none is sent.
 """
 
 import os
@@ -15,7 +15,7 @@ class Notifier:
 
     @property
     def interval(self):
-        """Seconds between two signs of life: half of what systemd waits for one. None if it waits for none."""
+        """Seconds between watchdog notifications: half of systemd's timeout. None if the watchdog is off."""
         return self._watchdog / 2 if self._address and self._watchdog else None
 
     def ready(self, status):
@@ -35,11 +35,11 @@ class Notifier:
                 to.connect(self._address)
                 to.send(text.encode())
         except OSError:
-            pass  # whoever started us has gone: no reason to stop
+            pass  # systemd does not listen any more: no reason to stop
 
 
 def _watchdog_seconds(environment):
-    """What $WATCHDOG_USEC says, if it is said to this process."""
+    """The timeout in $WATCHDOG_USEC, if it applies to this process."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     text = environment.get("WATCHDOG_USEC", "")

@@ -1,7 +1,7 @@
 """connect-standalone: the command that runs the worker.
 
-Exit codes: 0 after SIGTERM or SIGINT, 1 wrong usage, 2 the worker could not start, 3 a connector could not be created, 4 a task has failed
-for good and task.failure.exit is set.
+Exit codes: 0 after SIGTERM or SIGINT, 1 wrong usage, 2 the worker could not start, 3 a connector could not be created, 4 a task has failed,
+has no restarts left, and task.failure.exit is set.
 """
 
 import atexit
@@ -19,30 +19,30 @@ import click
 from standalone import private
 
 USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
-GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived maps, none of them in a circle: Python's own 700 costs a fifth of the time
+GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived dicts without cycles: Python's default of 700 costs a fifth of the time
 
-_LAST_SECONDS = 1.0  # for threads that should be over by now
-_codes = []  # with which the process ends
+_LAST_SECONDS = 1.0  # for threads that should have ended
+_codes = []  # the exit code of the process
 
 log = logging.getLogger(__name__)
 
 
 @click.command(name="connect-standalone", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-daemon", "--daemon", is_flag=True, help="Go on in the background; output goes to $LOG_DIR (logs)/connect-standalone.out.")
+@click.option("-daemon", "--daemon", is_flag=True, help="Run in the background; output goes to $LOG_DIR (default: logs)/connect-standalone.out.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     envvar="CONNECT_LOG_FORMAT",
-    help="How log lines look: as Connect's, or a JSON object a line. Goes before the worker's key log.format.",
+    help="Format of log lines: Connect's layout, or one JSON object per line. Overrides the worker's key log.format.",
 )
 @click.version_option(package_name="connect-standalone", prog_name="connect-standalone")
 @click.argument("worker", metavar="WORKER.PROPERTIES")
 @click.argument("connectors", nargs=-1, metavar="[CONNECTOR.PROPERTIES | CONNECTOR.JSON | STATEMENTS.SQL]...")
 def command(daemon, log_format, worker, connectors):
-    """Run Kafka Connect's standalone mode: one worker, and the connectors and SQL statements whose files are given.
+    """Run Kafka Connect's standalone mode: one worker with the given connectors and SQL statements.
 
-    WORKER.PROPERTIES says where Kafka is (bootstrap.servers; left out: a log of the worker's own), how records are
-    converted, and where source offsets are kept. More connectors can be made by the REST API.
+    WORKER.PROPERTIES sets Kafka's address (bootstrap.servers; without it the worker runs an embedded log), the
+    converters and the source offsets file. Use the REST API to create more connectors.
     """
     if daemon:
         _into_background()
@@ -51,7 +51,7 @@ def command(daemon, log_format, worker, connectors):
 
 def main():
     """The console script."""
-    atexit.register(_end_at_once)  # the first, which is the last that is called
+    atexit.register(_end_at_once)  # atexit runs handlers in reverse order: registered first, it runs last
     try:
         command(standalone_mode=False)
     except click.ClickException as error:
@@ -62,7 +62,7 @@ def main():
 
 
 def run(worker_file, connector_files, log_format=None):
-    """Run until a signal comes; the exit code."""
+    """Run until a signal arrives; returns the exit code."""
     from standalone.cli.logs import TEXT, change_form, set_up_logs
     from standalone.cli.systemd import Notifier
 
@@ -75,7 +75,7 @@ def run(worker_file, connector_files, log_format=None):
     from standalone.errors import ConnectError
     from standalone.pipeline.spark import early
 
-    sys.setswitchinterval(0.0005)  # a thread that computes in Python holds up its neighbours no longer than this
+    sys.setswitchinterval(0.0005)  # the longest that a thread running Python code delays the others
     gc.set_threshold(*GC_THRESHOLD)
     try:
         props = properties.load(worker_file)
@@ -114,26 +114,26 @@ def run(worker_file, connector_files, log_format=None):
 
 
 def _live(process, asked_to_stop, notifier):
-    """Until it is asked to stop; meanwhile systemd's watchdog, if there is one, is told whether the worker lives."""
-    told = None
+    """Notify systemd's watchdog, if it is on, while the worker is healthy; returns when the worker is to stop."""
+    logged = None
     while not asked_to_stop.wait(notifier.interval):
         health_problem = process.health_problem(notifier.interval / 2)
         if health_problem is None:
             notifier.alive()
-        elif health_problem != told:
+        elif health_problem != logged:
             log.error("The worker no longer notifies systemd's watchdog, which will restart it: %s", health_problem)
-        told = health_problem
+        logged = health_problem
 
 
 def _leave(code):
-    """End with that code, whatever threads connectors have left behind."""
+    """Exit with this code, even if connectors left threads running."""
     left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.current_thread()]
     deadline = time.monotonic() + _LAST_SECONDS
     for thread in left:
         thread.join(max(0.0, deadline - time.monotonic()))
     left = [thread.name for thread in left if thread.is_alive()]
     if left:
-        log.warning("Ending although threads that are not the worker's own still run: %s", ", ".join(left))
+        log.warning("Exiting while threads of plugins still run: %s", ", ".join(left))
         logging.shutdown()
         os._exit(code)
     _codes.append(code)
@@ -141,7 +141,7 @@ def _leave(code):
 
 
 def _end_at_once():
-    """All is closed and written: do without the third of a second that it takes Python to let go of its modules."""
+    """Exit without Python's module cleanup, which takes a third of a second: everything is closed and flushed."""
     if _codes:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -152,7 +152,7 @@ def _end_at_once():
 def _on_signals(asked_to_stop):
     def stop(number, frame):
         if asked_to_stop.is_set():
-            os._exit(128 + number)  # asked again: do not wait for anything
+            os._exit(128 + number)  # a second signal: exit immediately
         asked_to_stop.set()
 
     signal.signal(signal.SIGTERM, stop)
@@ -160,7 +160,7 @@ def _on_signals(asked_to_stop):
 
 
 def _into_background():
-    """Detach from the terminal; the parent ends at once."""
+    """Detach from the terminal; the parent exits immediately."""
     folder = os.environ.get("LOG_DIR", "logs")
     os.makedirs(folder, exist_ok=True)
     out = os.open(os.path.join(folder, "connect-standalone.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, private.MODE)

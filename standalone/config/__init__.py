@@ -1,4 +1,4 @@
-"""Configuration: options with types, defaults and checks; parses strings as Kafka does, and reports all errors at once.
+"""CONFIGURATION: options with types, defaults and checks. Strings are parsed as in Kafka, and all errors are reported at once.
 
     definition = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=non_empty),
@@ -7,7 +7,7 @@
     config = definition.parse({"fields": "card, pin"})
     config["fields"]  ->  ["card", "pin"]
 
-The REST API's validate and the reference pages use the same definition.
+The REST API's `validate` and the reference pages are generated from the same definition.
 """
 
 import difflib
@@ -53,7 +53,7 @@ WIDTH_NONE, WIDTH_SHORT, WIDTH_MEDIUM, WIDTH_LONG = "NONE", "SHORT", "MEDIUM", "
 
 
 class _Required:
-    """The default of a required option."""
+    """Marks an option without a default."""
 
     def __repr__(self):
         return "REQUIRED"
@@ -67,8 +67,8 @@ class Option:
     """One key: its type, default and documentation.
 
     `check(name, value)` raises ConfigError for an invalid value of the right type. `recommend` offers values:
-    an object with `valid_values(name, parsed)` and `visible(name, parsed)`, or a function instead of the former.
-    `dependents` names the options whose recommendations depend on this one. `internal` keys are hidden in the reference and the REST API.
+    an object with `valid_values(name, parsed)` and `visible(name, parsed)`, or a callable in place of the former.
+    `dependents` names the options whose recommendations depend on this one. `internal` keys are not in the reference.
     """
 
     name: str
@@ -121,7 +121,7 @@ class ConfigValue:
 
 
 class ConfigDef:
-    """Options, in order. Immutable: `+` and `extend` return a new one."""
+    """Options in order. Immutable: `+` and `extend` return a new ConfigDef."""
 
     def __init__(self, *options):
         self._options = {}
@@ -147,22 +147,22 @@ class ConfigDef:
         return ConfigDef(self, other)
 
     def extend(self, *options):
-        """These options followed by those."""
+        """A ConfigDef with the options of both."""
         return ConfigDef(self, *options)
 
     def names(self):
         return list(self._options)
 
     def defaults(self):
-        """{name: default} of every option that has one."""
+        """{name: default} of all options with a default."""
         return {option.name: option.default for option in self if not option.required}
 
     def embed(self, prefix, group=None, order=0):
-        """The same options as part of a larger definition: with `prefix` before their names and, if a group is given, in that group from
-        position `order` on, sorted as in Kafka."""
+        """The same options embedded in a larger definition: named `prefix` + name and, if a group is given, in that group, starting at
+        `order`, in Kafka's sort order."""
         parts = []
         inner = self.sorted() if group else list(self)
-        # Last, so that additional keys do not change the order of Kafka's.
+        # Last, so that additional keys do not move Kafka's.
         inner.sort(key=lambda option: option.internal)
         for place, option in enumerate(inner, order):
             changes = {"group": group, "order": place} if group else {}
@@ -172,7 +172,7 @@ class ConfigDef:
         return ConfigDef(*parts)
 
     def sorted(self):
-        """The options by group (those without one first), order in the group, required before optional, importance and name."""
+        """The options sorted by group (no group first), order in the group, required before optional, importance and name."""
         groups = list(dict.fromkeys(option.group for option in self if option.group))
 
         def key(option):
@@ -182,7 +182,7 @@ class ConfigDef:
         return sorted(self, key=key)
 
     def parse(self, props, find_class=None):
-        """Parse all options. Undefined keys stay in `originals`; one ConfigError has all wrong keys."""
+        """The values of all options. Undefined keys stay in `originals`; one ConfigError contains all wrong keys."""
         values, errors = {}, {}
         for option in self:
             try:
@@ -203,7 +203,7 @@ class ConfigDef:
         return value
 
     def validate(self, props, find_class=None):
-        """One ConfigValue per option, in order, with all its errors; never raises."""
+        """One ConfigValue per option, in order, with its errors; raises nothing."""
         found = {option.name: self._validated(option, props, find_class) for option in self}
         parsed = {name: value.value for name, value in found.items()}
         for option in self:
@@ -231,7 +231,7 @@ class ConfigDef:
                 value = parse_type(option.name, option.default, option.type, find_class)
         except ConfigError as error:
             errors.append(message_of(error, option.name))
-        # As in Kafka, the check also gets null for a missing or unparsable value.
+        # As in Kafka the check also receives null for a missing or unparseable value.
         if option.check is not None and not (value is None and option.default is None and option.name not in props):
             try:
                 option.check(option.name, value)
@@ -240,15 +240,15 @@ class ConfigDef:
         return ConfigValue(option.name, value, [], errors)
 
     def unknown(self, props, known=()):
-        """{key: the most similar option, or None} for each key that is not an option. `known` are keys, or prefixes ending in a dot, of other
-        components."""
+        """{key: the closest option name, or None} for each key that is not an option. `known` are keys, or prefixes ending in a dot, that
+        are defined elsewhere."""
         names = self.names()
         prefixes = tuple(key for key in known if key.endswith("."))
         strangers = [key for key in props if key not in self._options and key not in known and not key.startswith(prefixes)]
         return {key: nearest(key, names) for key in strangers}
 
     def to_markdown(self, title=None):
-        """A table of all options, for the reference."""
+        """A Markdown table of all options for the reference."""
         lines = [f"## {title}", ""] if title else []
         lines += ["| Key | Type | Default | Valid values | Importance | Meaning |", "|---|---|---|---|---|---|"]
         for option in self:
@@ -261,7 +261,7 @@ class ConfigDef:
 
 
 class Config(Mapping):
-    """Parsed values by option name. `originals` has the unparsed strings, including unknown keys."""
+    """Parsed values by option name. `originals` contains the original strings, including unknown keys."""
 
     def __init__(self, values, originals):
         self._values = values
@@ -277,15 +277,15 @@ class Config(Mapping):
         return len(self._values)
 
     def with_prefix(self, prefix):
-        """The unparsed strings of all keys with `prefix`, without it."""
+        """The original strings of all keys with `prefix`, which is removed."""
         return with_prefix(self.originals, prefix)
 
     def __repr__(self):
-        return f"Config({self._values!r})"  # without the strings, which include passwords
+        return f"Config({self._values!r})"  # without the original strings, which may be passwords
 
 
 def with_prefix(props, prefix):
-    """The entries whose keys start with `prefix`, which is removed."""
+    """The entries whose keys are longer than and begin with `prefix`, which is removed."""
     return {key[len(prefix) :]: value for key, value in props.items() if key.startswith(prefix) and len(key) > len(prefix)}
 
 
@@ -313,7 +313,7 @@ def key_info(option):
 
 
 class _Embedded:
-    """The recommender of an embedded option: maps names to those without the prefix."""
+    """Adapts the recommender of an embedded definition, which uses option names without the prefix."""
 
     def __init__(self, prefix, inner):
         self._prefix = prefix

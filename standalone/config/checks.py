@@ -1,4 +1,4 @@
-"""Ready checks for options. Each says what it lets pass, for the reference."""
+"""Checks for options. Each describes the valid values for the reference."""
 
 from types import FunctionType
 
@@ -8,7 +8,7 @@ from standalone.errors import ConfigError
 
 
 class Check:
-    """A check that says in `text` what it lets pass: what `test` is true of. `demand` opens the message: "must be ..."."""
+    """A check that accepts values for which `test` is true; `text` describes them. `demand` begins the error message: "must be ..."."""
 
     def __init__(self, text, test, demand):
         self.text = text
@@ -24,12 +24,12 @@ class Check:
 
 
 def at_least(low):
-    """A number that is not below `low`."""
+    """A number of at least `low`."""
     return Check(f"[{low},...]", lambda value: value is not None and value >= low, f"must be at least {low}")
 
 
 def between(low, high):
-    """A number from `low` to `high`, both included."""
+    """A number from `low` to `high`, inclusive."""
     test = lambda value: value is not None and low <= value <= high  # noqa: E731
     return Check(f"[{low},...,{high}]", test, f"must be between {low} and {high}")
 
@@ -45,14 +45,14 @@ def one_of(*allowed):
 
 
 def case_insensitive_one_of(*allowed):
-    """One of these strings, however it is written."""
+    """One of these strings, case-insensitive."""
     names = f"[{', '.join(map(str, allowed))}]"
     known = {str(item).upper() for item in allowed}
     return Check(f"(case insensitive) {names}", lambda value: value is not None and str(value).upper() in known, f"must be one of {names}")
 
 
 def all_of(*checks):
-    """What passes each of these checks."""
+    """A value that passes all of these checks."""
     return _All(checks)
 
 
@@ -70,7 +70,7 @@ class _All:
 
 def regex_compiles(name, value):
     """A regular expression of Java's."""
-    if value is None:  # missing, as a validation sees it
+    if value is None:  # a missing value during validation
         raise wrong(name, "must be a regular expression")
     try:
         compile_java(value)
@@ -83,7 +83,7 @@ non_empty_list = Check("non-empty list", lambda value: value is not None and len
 
 
 def said(check):
-    """What a check lets pass: its own words, or those of a function's docstring."""
+    """The valid values of a check: its own text, or the docstring of a function."""
     return (check.__doc__ or "").strip().rstrip(".") if isinstance(check, FunctionType) else str(check)
 
 

@@ -1,4 +1,4 @@
-"""The types of options, and how a string becomes a value: by Java's rules, to the letter."""
+"""The types of options. Strings are parsed exactly as in Java."""
 
 import importlib
 import re
@@ -12,7 +12,7 @@ TYPES = (BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD)
 
 
 class Password:
-    """A string that no log, error or answer shows; `value` is the text."""
+    """A string that is hidden in logs, errors and responses; `value` is the text."""
 
     __slots__ = ("value",)
 
@@ -31,7 +31,7 @@ class Password:
     __repr__ = __str__
 
 
-_JAVA_BLANKS = "".join(map(chr, range(0x21)))  # what String.trim() takes away
+_JAVA_BLANKS = "".join(map(chr, range(0x21)))  # the characters that String.trim() removes
 _COMMA = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
 _DECIMAL_DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?")
 _HEX_DOUBLE = re.compile(r"([+-]?)0[xX](?=[0-9a-fA-F.])([0-9a-fA-F]*\.?[0-9a-fA-F]*)[pP]([+-]?[0-9]+)[fFdD]?")
@@ -40,7 +40,7 @@ _BITS = {SHORT: 16, INT: 32, LONG: 64}
 
 
 def parse_type(name, value, type, find_class=None):
-    """`value`, a string or already typed, as `type` holds it. None stays None. `find_class(name, text)` finds classes."""
+    """`value`, a string or already typed, as a value of `type`. None stays None. `find_class(name, text)` finds classes."""
     if value is None:
         return None
     text = value.strip(_JAVA_BLANKS) if isinstance(value, str) else None
@@ -76,7 +76,7 @@ def parse_type(name, value, type, find_class=None):
 
 
 def text_of(value, type):
-    """A value as a properties file would give it: the inverse of `parse_type`, but for passwords, which stay hidden."""
+    """A value as in a properties file: the inverse of `parse_type`, except that passwords stay hidden."""
     if value is None:
         return None
     if type == LIST:
@@ -91,7 +91,7 @@ def text_of(value, type):
 
 
 class JavaClass(str):
-    """The name of one of Java's own classes, where a class was asked for: it exists, and there is nothing to load."""
+    """The value of a class option that names one of Java's own classes: valid, but nothing is loaded."""
 
 
 _JAVA_LANG = "Boolean Byte Character Short Integer Long Float Double Number Object String StringBuilder Void Enum Class Exception Thread"
@@ -104,14 +104,14 @@ _CLASSES = (JavaClass, type)  # `type` is a parameter's name below
 
 
 def class_name(value):
-    """The name that a user knows a class by: the Java class it stands for, or module and name."""
+    """The name to show for a class: the Java class that it stands for, or module and name."""
     if isinstance(value, str):
         return str(value)
     return vars(value).get("java_name") or f"{value.__module__}.{value.__qualname__}"
 
 
 def load_class(text, module_of=importlib.import_module):
-    """The class of a Python path `package.module:Class` or `package.module.Class`; None where there is no such thing."""
+    """The class of a Python path `package.module:Class` or `package.module.Class`; None if it does not exist."""
     module, colon, name = text.partition(":")
     if not colon:
         module, _, name = text.rpartition(".")
@@ -120,7 +120,7 @@ def load_class(text, module_of=importlib.import_module):
     try:
         found = module_of(module)
     except ModuleNotFoundError as error:
-        # A module that fails for want of another one is no stranger to us: its author needs to hear which one.
+        # The module exists but lacks a dependency: name the dependency.
         if error.name and (module == error.name or module.startswith(error.name + ".")):
             return None
         raise
@@ -142,7 +142,7 @@ def _find_class(name, text):
 
 
 def message_of(error, name):
-    """What a ConfigError says about one key."""
+    """The message of a ConfigError about one key."""
     return error.errors.get(name) or str(error)
 
 
@@ -169,7 +169,7 @@ def _integer(name, value, text, type):
     number = None
     if text is not None:
         digits = text[1:] if text[:1] in ("+", "-") else text
-        # Java takes any decimal digit of Unicode's basic plane, and neither spaces nor underscores, both of which int() takes.
+        # Unlike int(), Java accepts any decimal digit of Unicode's basic plane, but no spaces or underscores.
         if digits.isdecimal() and all(digit <= "\uffff" for digit in digits):
             digits = digits.lstrip("0")[:20] or "0"
             number = -int(digits) if text[0] == "-" else int(digits)
@@ -201,7 +201,7 @@ def _double(name, value, text):
 
 
 def _double_text(value):
-    """As Java prints it: plain from 0.001 up to ten millions, with an exponent beyond."""
+    """As Java prints it: plain from 0.001 up to ten million, otherwise with an exponent."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

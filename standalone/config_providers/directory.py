@@ -1,4 +1,4 @@
-"""DirectoryConfigProvider: values that are the contents of files, as Kubernetes mounts secrets."""
+"""DirectoryConfigProvider: values from the contents of files, such as secrets mounted by Kubernetes."""
 
 import os
 
@@ -7,7 +7,7 @@ from standalone.config_providers.paths import PARAMETERS, allowed_path, check_al
 
 
 class DirectoryConfigProvider(ConfigProvider):
-    """${directory:/mnt/secrets:password}: what is in the file /mnt/secrets/password, a newline at its end included."""
+    """${directory:/mnt/secrets:password}: the content of the file /mnt/secrets/password, including a final newline."""
 
     java_name = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
     config_def = PARAMETERS

@@ -1,4 +1,4 @@
-"""EnvVarConfigProvider: values of environment variables."""
+"""EnvVarConfigProvider: values from environment variables."""
 
 import os
 
@@ -7,7 +7,7 @@ from standalone.data.java_regex import compile_java
 
 
 class EnvVarConfigProvider(ConfigProvider):
-    """${env:DB_PASSWORD}: the value of that variable."""
+    """${env:DB_PASSWORD}: the value of an environment variable."""
 
     java_name = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
     config_def = ConfigDef(

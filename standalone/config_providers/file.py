@@ -1,4 +1,4 @@
-"""FileConfigProvider: values out of a properties file."""
+"""FileConfigProvider: values from a properties file."""
 
 from standalone import ConfigProvider, Values
 from standalone.config_providers.paths import PARAMETERS, allowed_path, check_allowed, read_text
@@ -6,9 +6,9 @@ from standalone.properties import parse
 
 
 class FileConfigProvider(ConfigProvider):
-    """${file:/etc/secrets.properties:db.password}: the value of that key in that file.
+    """${file:/etc/secrets.properties:db.password}: the value of a key in a properties file.
 
-    The file is read as UTF-8, where worker and connector files are ISO-8859-1: so does Java.
+    As in Java this file is read as UTF-8, unlike worker and connector files, which are ISO-8859-1.
     """
 
     java_name = "org.apache.kafka.common.config.provider.FileConfigProvider"

@@ -1,4 +1,4 @@
-"""The parameters of providers that read files, and which files they may read."""
+"""The parameters of file-based providers, and the check of allowed.paths."""
 
 import os
 
@@ -30,10 +30,10 @@ def check_allowed(allowed):
 
 
 def allowed_path(path, allowed):
-    """The path, normalized. Raises ConfigError where it may not be read."""
+    """The normalized path. Raises ConfigError if it is not allowed."""
     path = os.path.normpath(path)
     if allowed is not None and not any(path == each or path.startswith(each.rstrip("/") + "/") for each in allowed):
-        raise ConfigError(f"{path} may not be read: it is in none of allowed.paths ({', '.join(allowed)})")
+        raise ConfigError(f"{path} may not be read: it is outside allowed.paths ({', '.join(allowed)})")
     return path
 
 

@@ -1,10 +1,10 @@
-"""HasHeaderKey: whether a record has a header of that name."""
+"""HasHeaderKey: whether a record has a header with the given name."""
 
 from standalone import MEDIUM, STRING, ConfigDef, F, Fact, Option, Predicate, non_empty
 
 
 class HasHeaderKey(Predicate):
-    """True of records that have at least one header of that name."""
+    """True for records with at least one header of the given name."""
 
     java_name = "org.apache.kafka.connect.transforms.predicates.HasHeaderKey"
     config_def = ConfigDef(
@@ -23,7 +23,7 @@ class _HasHeader(Fact):
         return any(header.name == self.name for header in record.headers)
 
     def column(self, columns, has_schema):
-        """The names that the rows came with, and what the links before this one did to them."""
+        """The rows' original header names, and the edits of the preceding links."""
         has_it = False if columns.header_names is None else F.array_contains(columns.header_names, self.name)
         for edit in columns.header_edits:
             said = edit.tells_of(self.name)

@@ -4,7 +4,7 @@ from standalone import ConfigDef, Fact, NoColumns, Predicate
 
 
 class RecordIsTombstone(Predicate):
-    """True of records whose value is null."""
+    """True for records whose value is null."""
 
     java_name = "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone"
     config_def = ConfigDef()

@@ -1,4 +1,4 @@
-"""TopicNameMatches: whether a record's topic has a name like that."""
+"""TopicNameMatches: whether a record's topic matches a regular expression."""
 
 from standalone import MEDIUM, STRING, ConfigDef, F, Function, NoColumns, Option, Predicate, Schema, all_of, non_empty, regex_compiles
 from standalone.data.java_regex import compile_java
@@ -7,7 +7,7 @@ from standalone.stage import OfTopic
 
 
 class TopicNameMatches(Predicate):
-    """True of records whose whole topic matches a Java regular expression."""
+    """True for records whose whole topic name matches a Java regular expression."""
 
     java_name = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
     config_def = ConfigDef(
@@ -19,7 +19,7 @@ class TopicNameMatches(Predicate):
 
 
 class _Matches(Function):
-    """Whether the whole topic matches; no topic does not."""
+    """Whether the whole topic matches; False without a topic."""
 
     schema = Schema.BOOLEAN
 
@@ -34,5 +34,5 @@ class _Matches(Function):
         """Spark's regular expressions are Java's own."""
         regex = whole(self.pattern)
         if regex is None:
-            raise NoColumns("the pattern is none that can be held to the whole topic")
+            raise NoColumns("the pattern cannot be anchored to the whole topic")
         return F.coalesce(F.rlike(topic, F.lit(regex)), F.lit(False)), None

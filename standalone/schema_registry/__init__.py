@@ -1,8 +1,8 @@
-"""WHAT SCHEMAS ARE CALLED: a client of Confluent's schema registry, and a registry of the worker's own.
+"""SCHEMA REGISTRY: a client of Confluent's schema registry, and the worker's embedded registry.
 
 schema.py        a schema as a registry knows it: text, kind, references
-client.py        what converters and commands ask, with caches
-http.py          one request: addresses in turn, retries, errors that say what to do
-credentials.py   who asks: basic and bearer
-keys.py          the keys of all this, under Confluent's names
+client.py        the client of converters and commands, with caches
+http.py          one request: failover, retries, errors with advice
+credentials.py   authentication: basic and bearer
+keys.py          the client's keys, under Confluent's names
 """

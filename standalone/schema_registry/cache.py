@@ -1,10 +1,10 @@
-"""What was heard from the registry, for a time and up to a number; the oldest go first."""
+"""A cache of registry responses with a TTL and a maximum size; the oldest entries are evicted first."""
 
 import threading
 
 
 class Cache:
-    """`seconds`: -1 keeps forever, 0 keeps nothing. Safe for threads."""
+    """`seconds`: -1 never expires, 0 disables the cache. Thread-safe."""
 
     def __init__(self, most, clock, seconds=-1):
         self._most, self._clock, self._seconds = most, clock, seconds
@@ -12,7 +12,7 @@ class Cache:
         self._lock = threading.Lock()
 
     def get(self, key):
-        """The value, or None: no value is None."""
+        """The cached value, or None; values are never None."""
         found = self._held.get(key)
         if found is None:
             return None

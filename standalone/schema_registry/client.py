@@ -1,10 +1,10 @@
-"""What converters and commands ask of a schema registry. What is registered never changes, so that each is asked for once.
+"""The schema registry client of converters and commands. Registered schemas never change, so each is requested only once.
 
     client = SchemaRegistryClient.from_config({"schema.registry.url": "http://registry:8081"})
     client.register("orders-value", RegistrySchema('"string"'))  ->  1
     client.schema_by_id(1)                                       ->  RegistrySchema(text='"string"', kind='AVRO', references=())
 
-Errors are RegistryError: RegistryDataError (not found, not compatible, not valid), RegistryRetriableError (not reached, after
+Errors are RegistryError: RegistryDataError (not found, incompatible, invalid), RegistryRetriableError (unreachable after
 `max.retries`) and RegistryConfigError (credentials, TLS).
 """
 
@@ -17,13 +17,13 @@ from standalone.schema_registry.http import Http
 from standalone.schema_registry.keys import CLIENT
 from standalone.schema_registry.schema import AVRO, JSON, PROTOBUF, Reference, RegistrySchema  # noqa: F401
 
-_SUBJECTS = 100  # beside each other: max.schemas.per.subject is of one
+_SUBJECTS = 100  # cached at once; max.schemas.per.subject limits each
 _DEFAULT_CONTEXT = "."
 _SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND, _SCHEMA_NOT_FOUND = 40401, 40402, 40403
 
 
 class SchemaRegistryClient:
-    """May be used by multiple threads. `http` is asked (http.py)."""
+    """Thread-safe. `http` sends the requests (http.py)."""
 
     def __init__(self, http, config, clock=SYSTEM):
         self._http = http
@@ -38,7 +38,7 @@ class SchemaRegistryClient:
 
     @classmethod
     def from_config(cls, config, clock=SYSTEM):
-        """Of a converter's or a command's keys, strings or parsed. Raises ConfigError with all that is wrong; reaches for nothing yet."""
+        """From the keys of a converter or command, as strings or parsed. Raises ConfigError with all errors; does not connect yet."""
         originals = {key: value for key, value in {**getattr(config, "originals", {}), **config}.items() if value is not None}
         parsed = CLIENT.parse({key: value for key, value in originals.items() if key in CLIENT})
         return cls(Http(parsed, originals, clock), parsed, clock)
@@ -46,13 +46,13 @@ class SchemaRegistryClient:
     def close(self):
         self._http.close()
 
-    # ---------------------------------------------------------------- what is registered
+    # ---------------------------------------------------------------- schemas
     def register(self, subject, schema, normalize=False):
-        """The id of the schema, which is a version of the subject from now on, if it was none."""
+        """Register the schema as a version of the subject, unless it is one already; returns its id."""
         return self.registered(subject, schema, normalize)["id"]
 
     def registered(self, subject, schema, normalize=False):
-        """What the registry says of a schema that it has registered: `id`, and of newer ones `guid` and `version`, too."""
+        """The registry's response to a registration: `id`, and from newer registries also `guid` and `version`."""
         key = subject, schema, normalize
         found = self._registered.get(key)
         if found is None:
@@ -64,11 +64,11 @@ class SchemaRegistryClient:
         return found
 
     def id_of(self, subject, schema, normalize=False):
-        """The id of a schema that is a version of the subject already."""
+        """The id of a schema already registered for the subject."""
         return self.lookup(subject, schema, normalize)["id"]
 
     def lookup(self, subject, schema, normalize=False):
-        """What the registry says of a schema that is a version of the subject: `id`, `version`, of newer ones `guid`."""
+        """The registry's response for a schema registered for the subject: `id`, `version`, and from newer registries `guid`."""
         key = subject, schema, normalize
         found = self._known.get(key)
         if found is None:
@@ -87,7 +87,7 @@ class SchemaRegistryClient:
         return found
 
     def guid_of(self, id, subject=None):
-        """The GUID of the schema of an id; None where the registry has none, which Confluent's have from 8.0 on."""
+        """The GUID of a schema id; None if the registry has no GUIDs (Confluent's has them from 8.0)."""
         key = id, subject
         found = self._guids.get(key)
         if found is None:
@@ -105,7 +105,7 @@ class SchemaRegistryClient:
         return found
 
     def id_of_guid(self, guid, subject):
-        """The id that the schema of a GUID has in the subject's context."""
+        """The id of a GUID's schema in the subject's context."""
         key = guid, subject
         found = self._ids.get(key)
         if found is None:
@@ -120,7 +120,7 @@ class SchemaRegistryClient:
         return found
 
     def latest(self, subject):
-        """(version, id, schema) of the newest version."""
+        """(version, id, schema) of the latest version."""
         found = self._latest.get(subject)
         if found is None:
             found = self._latest.put(subject, self._version(subject, "latest", f"get the newest schema of the subject '{subject}'"))
@@ -135,13 +135,13 @@ class SchemaRegistryClient:
         return found
 
     def with_metadata(self, subject, metadata):
-        """(version, id, schema) of the newest version whose metadata has these properties."""
+        """(version, id, schema) of the latest version whose metadata has these properties."""
         query = "?" + urlencode([pair for name, value in metadata.items() for pair in (("key", name), ("value", value))])
         what = f"get the newest schema of the subject '{subject}' with the metadata {metadata}"
         return _told(self._http.request("GET", f"/subjects/{_part(subject)}/metadata{query}", None, what))
 
     def compatible(self, subject, schema, version="latest", normalize=False):
-        """Why the schema may not follow that version, a sentence each; nothing where it may."""
+        """The reasons why the schema is incompatible with a version; empty if it is compatible."""
         path = f"/compatibility/subjects/{_part(subject)}/versions/{version}{_query(verbose=True, normalize=normalize)}"
         try:
             answer = self._http.request("POST", path, schema.body(), f"hold {_a(schema)} against the subject '{subject}'")
@@ -154,7 +154,7 @@ class SchemaRegistryClient:
         return [str(each) for each in answer.get("messages") or ()] or [f"It is not compatible with version {version} of the subject '{subject}'."]
 
     def resolve(self, schema):
-        """{name: schema} of what the schema refers to, and of what that refers to: what is referred to is before who does."""
+        """{name: schema} of the schema's references, including indirect ones; dependencies come first."""
         found = {}
         self._resolve(schema, found)
         return found
@@ -169,7 +169,7 @@ class SchemaRegistryClient:
             self._resolve(inner, found, (*path, (reference.subject, reference.version)))
             found[reference.name] = inner
 
-    # ---------------------------------------------------------------- what commands ask; never remembered
+    # ---------------------------------------------------------------- requests of commands; never cached
     def subjects(self, prefix=None, deleted=False):
         query = _query(deleted=deleted, subjectPrefix=prefix) if prefix else _query(deleted=deleted)
         return self._http.request("GET", f"/subjects{query}", None, "list the subjects")
@@ -178,7 +178,7 @@ class SchemaRegistryClient:
         return self._http.request("GET", f"/subjects/{_part(subject)}/versions{_query(deleted=deleted)}", None, f"list the versions of '{subject}'")
 
     def delete(self, subject, version=None, permanent=False):
-        """The versions that are gone."""
+        """Delete; returns the deleted versions."""
         path = f"/subjects/{_part(subject)}" + (f"/versions/{version}" if version is not None else "") + _query(permanent=permanent)
         what = f"delete {f'version {version} of ' if version is not None else ''}the subject '{subject}'"
         gone = self._http.request("DELETE", path, None, what)
@@ -186,7 +186,7 @@ class SchemaRegistryClient:
         return gone if isinstance(gone, list) else [gone]
 
     def compatibility(self, subject=None):
-        """The level of a subject, where it has none of its own that of all."""
+        """The compatibility level of a subject, or the global one if it has none."""
         path = f"/config/{_part(subject)}?defaultToGlobal=true" if subject else "/config"
         answer = self._http.request("GET", path, None, "get the compatibility level")
         return answer.get("compatibilityLevel") or answer.get("compatibility")
@@ -196,7 +196,7 @@ class SchemaRegistryClient:
         return self._http.request("PUT", path, {"compatibility": level}, f"set the compatibility level to {level}")["compatibility"]
 
     def forget(self):
-        """Ask again for all that was remembered."""
+        """Clear all caches."""
         for cache in (self._registered, self._known, self._latest, self._versions, self._by_id, self._by_guid, self._guids, self._ids):
             cache.clear()
 
@@ -208,7 +208,7 @@ class SchemaRegistryClient:
         return _told(self._unless_missing(self._missing_version, (subject, version), "GET", f"{path}?deleted=true", None, what))
 
     def _unless_missing(self, missing, key, method, path, body, what):
-        """Ask, unless the answer was lately that there is no such thing."""
+        """Send the request, unless the response was recently that the object does not exist."""
         known = missing.get(key)
         if known is not None:
             raise RegistryDataError(*known)
@@ -235,12 +235,12 @@ def _a(schema):
 
 
 def _part(text):
-    """A piece of a path: a subject may hold a slash."""
+    """An encoded path segment: subjects may contain slashes."""
     return quote(text, safe="")
 
 
 def _query(**values):
-    """Only what is not the default: older registries, and others', need not know the parameter."""
+    """Only parameters with non-default values: older and other registries may not support them."""
     shown = {name: "true" if value is True else value for name, value in values.items() if value not in (False, None)}
     if values.get("fetchMaxId") is False:
         shown = {"fetchMaxId": "false", **shown}

@@ -1,4 +1,4 @@
-"""Who asks the registry: nothing, basic or bearer. Each gives headers of a request; no error shows a secret."""
+"""Registry authentication: none, basic or bearer. Each provides request headers; errors never contain secrets."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from standalone.errors import ConfigError, RegistryConfigError, RegistryRetriabl
 from standalone.log.jaas import jaas_options
 from standalone.secrets import hide
 
-_LEAST_LIFE_SECONDS = 60  # of a token whose issuer names no end
+_LEAST_LIFE_SECONDS = 60  # lifetime of a token without an expiry
 
 
 def split_url(url):
@@ -22,9 +22,9 @@ def split_url(url):
 
 
 def credentials_of(config, originals, in_url):
-    """An object with `headers(send)` and `forget()`. `in_url` is what stood in the addresses; `send` makes a request of an issuer."""
+    """An object with `headers(send)` and `forget()`. `in_url` are the credentials in the URL; `send` sends a request to an issuer."""
     token = _secret(config["bearer.auth.token"])
-    # Anyone who hands over parsed keys hands over defaults, too: what counts is what is not one.
+    # Parsed keys include defaults: only other values count as set.
     if token or config["bearer.auth.credentials.source"] != "STATIC_TOKEN":
         if config["basic.auth.credentials.source"] != "URL":
             problem = "basic.auth.credentials.source is set, too: a request carries one of them"
@@ -46,7 +46,7 @@ class Nobody:
         return {}
 
     def forget(self):
-        """Whether it is worth asking again after a 401."""
+        """Whether a request may succeed with new credentials after a 401."""
         return False
 
 
@@ -69,7 +69,7 @@ class Static(Nobody):
 
 
 class OAuth:
-    """Client credentials (RFC 6749, 4.4): a token serves until shortly before its end."""
+    """Client credentials (RFC 6749, 4.4): a token is used until shortly before it expires."""
 
     def __init__(self, endpoint, client, secret, scope, buffer_seconds, more, clock):
         hide(secret)

@@ -1,4 +1,4 @@
-"""Confluent's framing: how bytes in the log name the schema of theirs that a registry has.
+"""Confluent's wire format: how serialized values reference their schema in a registry.
 
 before the value     0, the schema's id (four bytes, the highest first), [the message within its file, Protobuf only], the value
                      1, the schema's GUID (sixteen bytes), [the same], the value
@@ -16,17 +16,17 @@ _MOST_INDEXES = 100
 
 
 def head(mark):
-    """The bytes that name a schema by its id, or by its GUID (a UUID)."""
+    """The prefix with a schema's id or GUID (a UUID)."""
     return bytes((GUID_MAGIC,)) + mark.bytes if isinstance(mark, uuid.UUID) else bytes((MAGIC,)) + mark.to_bytes(4, "big")
 
 
 def is_framed(data):
-    """Whether the bytes may be of a schema: text and JSON never begin so."""
+    """Whether the bytes may have such a prefix: text and JSON never do."""
     return data is not None and (len(data) >= HEAD and data[0] == MAGIC or len(data) >= GUID_HEAD and data[0] == GUID_MAGIC)
 
 
 def take_mark(data):
-    """(id or GUID, where what is after it begins). Raises SerializationError where the bytes name no schema."""
+    """(id or GUID, position after it). Raises SerializationError if the bytes reference no schema."""
     if is_framed(data):
         if data[0] == MAGIC:
             return int.from_bytes(data[1:HEAD], "big"), HEAD
@@ -37,7 +37,7 @@ def take_mark(data):
 
 
 def mark_in(headers, name):
-    """The bytes of the header that names the schema, the last one of that name; None where there is none."""
+    """The last header with the schema reference, or None."""
     found = None
     for each, data in headers or ():
         if each == name and data is not None:
@@ -46,7 +46,7 @@ def mark_in(headers, name):
 
 
 def put_mark(headers, name, data):
-    """Have the list of headers name the schema, once."""
+    """Set the schema reference in a list of headers."""
     headers[:] = [each for each in headers if each[0] != name]
     headers.append((name, data))
 
@@ -55,7 +55,7 @@ def put_mark(headers, name, data):
 
 
 def take_indexes(data, at):
-    """([place of the message in the file, then within that message, …], where what is after them begins)"""
+    """([index of the message in the file, then within that message, …], position after them)"""
     try:
         count, at = _take_varint(data, at)
         if not 0 <= count <= _MOST_INDEXES:
@@ -70,9 +70,9 @@ def take_indexes(data, at):
 
 
 def index_bytes(indexes):
-    """The bytes that name a message by its place in its file, and by those of the messages within."""
+    """The encoded indexes of a message in its file and of nested messages."""
     if list(indexes) == [0]:
-        return b"\0"  # the first message of the file, which is what most have
+        return b"\0"  # the first message of the file, the most common case
     return b"".join(map(_varint, [len(indexes), *indexes]))
 
 
@@ -86,7 +86,7 @@ def _varint(number):
 
 
 def _take_varint(data, at):
-    """(number, position after it). Raises IndexError where it does not end in time."""
+    """(number, position after it). Raises IndexError if the bytes end too early."""
     number = shift = 0
     while shift <= 63:
         number |= (data[at] & 0x7F) << shift

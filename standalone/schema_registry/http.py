@@ -1,4 +1,4 @@
-"""One request to the registry: addresses in turn, retries with growing pauses, and errors that say what happened and what to do."""
+"""Sends one request to the registry: failover between addresses, retries with exponential backoff, errors with advice."""
 
 import json
 import random
@@ -13,14 +13,14 @@ from standalone.schema_registry.credentials import credentials_of, split_url
 from standalone.schema_registry.keys import EMBEDDED, HEADERS, SSL, URL
 
 CONTENT = "application/vnd.schemaregistry.v1+json"
-# Where nobody has put the address of a running worker's registry in its place: the listener's default.
+# Used unless a running worker's registry sets its address: the listener's default.
 EMBEDDED_URL = "http://127.0.0.1:8081"
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 _MOST_SHOWN = 2000
 
 
 class Http:
-    """`request` serves threads; `close` ends the pause of who waits to try again."""
+    """`request` is thread-safe; `close` ends backoff waits."""
 
     def __init__(self, config, originals, clock):
         self._config, self._clock = config, clock
@@ -40,7 +40,7 @@ class Http:
         self._pool.clear()
 
     def request(self, method, path, body=None, what=None):
-        """The answer's JSON. `what` says in an error what was wanted, like "register a schema of subject 'a-value'"."""
+        """The response's JSON. `what` describes the request in errors, like "register a schema of subject 'a-value'"."""
         config, tries = self._config, 0
         while True:
             try:
@@ -53,7 +53,7 @@ class Http:
             self._clock.wait(self._closed, pause * random.uniform(0.8, 1.0))
 
     def _ask_each(self, method, path, body, what):
-        """Of the first address that answers; it is the first to be asked the next time, too."""
+        """The response of the first address that answers; it is also tried first next time."""
         first, problem = self._next, None
         for number in range(len(self._urls)):
             place = (first + number) % len(self._urls)
@@ -73,7 +73,7 @@ class Http:
             data = json.dumps(body, ensure_ascii=False).encode()
             headers["Content-Type"] = CONTENT
         status, answer = self._send(method, url + path, headers, data, url)
-        if status == 401 and again and self._credentials.forget():  # a token that was taken back: a new one may do
+        if status == 401 and again and self._credentials.forget():  # a revoked token: retry with a new one
             return self._ask(method, url, path, body, what, again=False)
         if status < 300:
             try:
@@ -83,7 +83,7 @@ class Http:
         raise _refusal(status, answer, url, what)
 
     def _send(self, method, url, headers, data, shown=None):
-        """(status, body). Raises where there is no answer."""
+        """(status, body). Raises if there is no response."""
         shown = shown or url
         try:
             answer = self._pool.request(method, url, body=data, headers=headers, retries=False, redirect=False)
@@ -113,7 +113,7 @@ class Http:
 
 
 def _tls(originals):
-    """By the same keys as Kafka's clients, with schema.registry. before them."""
+    """TLS from the same keys as Kafka's clients, with the prefix schema.registry."""
     from standalone.log import tls
     from standalone.log.client_config import AdminConfig
 
@@ -129,7 +129,7 @@ def _custom_headers(originals):
 
 
 def _refusal(status, answer, url, what):
-    """The error of an answer that is none."""
+    """The error for an error response."""
     code, said = status, ""
     try:
         found = json.loads(answer)
@@ -156,7 +156,7 @@ def _refusal(status, answer, url, what):
 
 
 def _root(error):
-    """What it came of in the end."""
+    """The root cause."""
     while True:
         inner = getattr(error, "reason", None)
         inner = inner if isinstance(inner, BaseException) else error.__cause__

@@ -1,4 +1,4 @@
-"""Protobuf's strings and descriptors: .proto strings compiled by protoc itself, within this process, and files that came as base64.
+"""Protobuf files and descriptors: compiles .proto text with protoc in this process, and decodes base64 descriptors.
 
 files = compile_proto('syntax = "proto3"; message A {}', {})
 files["default"].message_type[0].name  ->  "A"
@@ -17,18 +17,18 @@ import warnings
 
 from standalone.errors import DataError
 
-MAIN = "default"  # the name of a file that has none: a registry knows its subject, not its path
+MAIN = "default"  # the name of the main file: a registry has its subject, not its path
 _OWN = pathlib.Path(__file__).parent / "protos"
 _SERIALIZED = re.compile(r"AddSerializedFile\((b(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"))\)")
 _SYNTAX = re.compile(r"^\s*(syntax|edition)\s*=", re.MULTILINE)
-_lock = threading.Lock()  # protoc's warnings and errors are gathered in one place of the process
+_lock = threading.Lock()  # protoc collects warnings and errors in process-wide state
 
 
 def compile_proto(text, references=()):
-    """{name: FileDescriptorProto} of the file (named `default`) and of all that it imports.
+    """{name: FileDescriptorProto} of the file (named `default`) and all its imports.
 
     `references` is {name: text} of imports that are not well-known ones. A string may also be a FileDescriptorProto in base64, which is how
-    Confluent's Python client registers it. Raises DataError with protoc's words.
+    Confluent's Python client registers it. Raises DataError with protoc's message.
     """
     return _compiled(text, tuple(dict(references).items()))
 
@@ -47,13 +47,13 @@ def _compiled(text, references):
 
 
 def _descriptors(paths):
-    """Of the main file and all that it imports. They are taken out of the Python that protoc writes of each, for so it says by an exception
-    what is wrong, and not on the process's stderr."""
+    """The descriptors of the main file and all its imports, extracted from protoc's generated Python: that way protoc reports errors by an
+    exception, not on stderr."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from grpc_tools import _protoc_compiler
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of imports that are not used
+        warnings.simplefilter("ignore")  # unused imports
         try:
             modules = _protoc_compiler.get_protos(MAIN.encode(), [path.encode() for path in paths])
         except Exception as error:
@@ -69,7 +69,7 @@ def _well_known():
 
 
 def _with_syntax(text):
-    """protoc grumbles on stderr where none is named."""
+    """Add the syntax: protoc warns on stderr if it is missing."""
     return text if _SYNTAX.search(text) else f'syntax = "proto2"; {text}'
 
 
@@ -85,13 +85,13 @@ def _file(problem):
 
 
 def _plain(message):
-    """Its messages are strings of bytes."""
+    """Decode protoc's message, which contains the text of bytes objects."""
     text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     return text[2:-1].replace("\\'", "'") if text.startswith(("b'", 'b"')) else text
 
 
 def serialized_of(text):
-    """The FileDescriptorProto that a base64 text holds, or None where the text is none."""
+    """The FileDescriptorProto in a base64 text, or None if it is not one."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 

@@ -1,4 +1,4 @@
-"""A .proto text of a FileDescriptorProto: what a registry shows of a schema that came compiled. Comments are not in it, and so not kept."""
+"""Formats a FileDescriptorProto as .proto text, to show schemas registered in compiled form. Descriptors contain no comments."""
 
 from google.protobuf import descriptor_pb2
 
@@ -156,7 +156,7 @@ def _span(first, last, most):
 
 
 def _options(options, skip=()):
-    """[(name, value)] of the options that descriptor.proto itself knows; others are kept by nobody who has not their definition."""
+    """[(name, value)] of the options in descriptor.proto; custom options need their definition and are dropped."""
     found = []
     for field, value in options.ListFields():
         if field.name in skip or field.is_extension or field.message_type is not None:

@@ -1,4 +1,4 @@
-"""A schema as a registry knows it."""
+"""A schema in a registry: text, type, references."""
 
 from dataclasses import asdict, dataclass
 
@@ -8,7 +8,7 @@ KINDS = (AVRO, PROTOBUF, JSON)
 
 @dataclass(frozen=True)
 class Reference:
-    """A schema that another one names: `name` as it is in the text (a record, a file to import, a $ref), and where it is to be had."""
+    """A reference to another schema: `name` in the text (a record, an imported file, a $ref), and its subject and version."""
 
     name: str
     subject: str
@@ -24,7 +24,7 @@ class RegistrySchema:
     references: tuple = ()
 
     def body(self):
-        """As a request carries it. AVRO is left out, as Confluent's clients leave it out: a registry of old knows no other kind."""
+        """The body of a request. Like Confluent's clients it omits the type AVRO, the only one that old registries support."""
         said = {"schema": self.text}
         if self.kind != AVRO:
             said["schemaType"] = self.kind
@@ -34,6 +34,6 @@ class RegistrySchema:
 
     @classmethod
     def of(cls, answer):
-        """From the answer of a registry."""
+        """From a registry's response."""
         references = tuple(Reference(each["name"], each["subject"], each["version"]) for each in answer.get("references") or ())
         return cls(answer["schema"], answer.get("schemaType") or AVRO, references)

@@ -1,4 +1,4 @@
-"""Schemas as people read them, and what differs between two."""
+"""Formatted schemas, and the differences between two."""
 
 import difflib
 import json
@@ -7,7 +7,7 @@ from standalone.schema_registry.schema import PROTOBUF
 
 
 def pretty(schema):
-    """The text of a schema as people read it."""
+    """The formatted text of a schema."""
     if schema.kind == PROTOBUF:
         return schema.text.rstrip("\n") + "\n"
     try:
@@ -17,7 +17,7 @@ def pretty(schema):
 
 
 def differences(older, newer, context=3):
-    """[(mark, line)]: "-" gone, "+" new, " " as it was, "@" where lines are left out."""
+    """[(mark, line)]: "-" removed, "+" added, " " unchanged, "@" omitted lines."""
     lines = difflib.unified_diff(pretty(older).splitlines(), pretty(newer).splitlines(), lineterm="", n=context)
     return [(line[:1], line if line.startswith("@@") else line[1:]) for line in lines if not line.startswith(("---", "+++"))]
 

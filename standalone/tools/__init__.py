@@ -1,1 +1,1 @@
-"""What connectctl does beside asking the REST API: previews, the log by its own clients, dead letters sent again."""
+"""connectctl's operations beyond the REST API: previews, reading and writing topics, replay of dead letters."""

@@ -1,10 +1,9 @@
-"""What a distributed Connect worker has: its properties, and what its three storage topics hold, read for who moves from it.
+"""Migration from a distributed Connect worker: reads its properties and its three storage topics.
 
-    worker_keys(props, folder)     the keys of a worker of ours, and what has happened to each of theirs
+    worker_keys(props, folder)     the keys of the new worker, and what became of each old key
     read_storage(log, props)       Storage: connectors, target states, source offsets, last statuses
 
-The topics are read to their ends, and nothing is written to them. Sinks need nothing: their groups are connect-NAME in both modes and continue
-there.
+The topics are read to the end and never written. Sinks need no migration: their consumer groups are connect-NAME in both modes.
 """
 
 import logging
@@ -20,7 +19,7 @@ from standalone.tools.log_access import LogAccess, rows
 log = logging.getLogger(__name__)
 
 CONNECTOR, TARGET, STATUS = "connector-", "target-state-", "status-connector-"
-STATES = {"STARTED": "RUNNING", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}  # of the config topic -> initial_state of a connector's file
+STATES = {"STARTED": "RUNNING", "PAUSED": "PAUSED", "STOPPED": "STOPPED"}  # target state in the config topic -> initial_state of a connector file
 
 _TOPICS = ("config.storage.", "status.storage.")
 _WITHOUT_A_GROUP = (
@@ -44,24 +43,24 @@ class Storage(NamedTuple):
 
 
 def worker_keys(props, folder, spark_master=None):
-    """(properties for a worker of ours, [Became] of every key that is not taken as it is)"""
+    """(properties of the new worker, [Became] of every key that is changed or dropped)"""
     kept, said = {}, []
     exactly_once = props.get("exactly.once.source.support", "disabled").strip().lower() == "enabled"
     for key, value in props.items():
         if key == "group.id":
-            said.append(Became(key, "no group of workers: one worker has all connectors. Sinks continue in their own groups, connect-NAME"))
+            said.append(Became(key, "dropped: one worker runs all connectors. Sinks continue in their own groups, connect-NAME"))
         elif key.startswith(_TOPICS):
-            said.append(Became(key, "connectors are in files beside this one; what REST changes is kept in state.dir"))
+            said.append(Became(key, "connectors are in files beside this one; changes by REST are stored in state.dir"))
         elif key.startswith(_OFFSETS) and not exactly_once:
             said.append(Became(key, f"source offsets are in offset.storage.file.filename ({_offsets_file(folder)})"))
         elif key in _WITHOUT_A_GROUP or key.startswith(_BETWEEN_WORKERS):
-            said.append(Became(key, "left out: there are no other workers to agree with"))
+            said.append(Became(key, "dropped: there are no other workers to coordinate with"))
         else:
             kept[key] = value
             if key == "plugin.path":
-                said.append(Became(key, "kept; folders with jars bring nothing here: name those of Python plugins"))
+                said.append(Became(key, "kept, but jars have no effect here: name folders of Python plugins"))
     kept["offset.storage.file.filename"] = _offsets_file(folder)
-    said.append(Became("offset.storage.file.filename", "new: where source offsets are kept"))
+    said.append(Became("offset.storage.file.filename", "new: the file of the source offsets"))
     if spark_master:
         kept["spark.master"], kept["tasks.run.on"] = spark_master, "cluster"
         said.append(Became("tasks.run.on", f"new: tasks run on the executors of {spark_master}"))
@@ -73,7 +72,7 @@ def _offsets_file(folder):
 
 
 def storage_access(config):
-    """The LogAccess by which a distributed worker reads its topics: with the worker's keys that have no prefix."""
+    """A LogAccess with the distributed worker's own client settings, the keys without a prefix."""
     properties = config.client("admin")
     kinds = {kind: dict(properties) for kind in ("admin", "producer", "consumer")}
     kinds["consumer"].update({"isolation.level": "read_committed", "auto.offset.reset": "earliest", "allow.auto.create.topics": "false"})
@@ -81,7 +80,7 @@ def storage_access(config):
 
 
 def read_storage(access, props):
-    """What the topics of that distributed worker hold. Raises NotFoundError where one is not there."""
+    """The content of the distributed worker's storage topics. Raises NotFoundError if one is missing."""
     connectors, targets, statuses = {}, {}, {}
     for key, value in _latest(access, _named(props, "config.storage.topic")).items():
         if key.startswith(CONNECTOR) and value is not None:
@@ -101,19 +100,19 @@ def read_storage(access, props):
 
 def _named(props, key):
     if not props.get(key):
-        raise NotFoundError(f"The properties name no {key}: they are not those of a distributed worker.")
+        raise NotFoundError(f"The properties have no {key}: this is not a distributed worker's file.")
     return props[key]
 
 
 def _latest(access, topic):
-    """{key: last value} of a compacted topic of JSON; of the offsets' keys, which are lists, the text."""
+    """{key: last value} of a compacted topic of JSON; the keys of the offset topic, which are lists, as text."""
     found = {}
     for _, _, records in access.read(access.ranges(access.partitions(topic))):
         for offset, _, key, value, _ in rows(records):
             try:
                 found[key.decode()] = None if value is None else orjson.loads(value)
             except (ValueError, AttributeError):
-                log.warning("The record at offset %d of %s is none of Connect's, and is skipped", offset, topic)
+                log.warning("Skipping the record at offset %d of %s: Connect did not write it", offset, topic)
     return found
 
 
@@ -122,7 +121,7 @@ def _texts(properties):
 
 
 def store_offsets(path, storage):
-    """Into the offsets file of a worker that does not run; how many there are."""
+    """Write the offsets to the offsets file of a worker that is not running; returns their number."""
     file = OffsetsFile(path).open()
     try:
         by_connector = {}

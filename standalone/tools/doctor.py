@@ -1,8 +1,8 @@
-"""What a worker needs of its machine and of the servers around it, checked without starting one.
+"""Checks a worker's prerequisites, on the machine and on the servers that it uses, without starting a worker.
 
     for finding in checks(worker_props): print(finding.level, finding.check, finding.found, finding.advice)
 
-Each check looks at one thing, changes nothing and says what to do. A check that itself goes wrong is a FAIL of that check.
+Each check is read-only, covers one thing and gives advice. An exception in a check is a FAIL of that check.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _LEAST_FREE, _ENOUGH_FREE = _GIB // 4, 2 * _GIB
 _LEAST_FILES, _ENOUGH_FILES = 256, 4096
 _SPARK_SECONDS = 60
 _UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
-_OLDEST_PLAUSIBLE = 1_704_067_200  # 2024: a clock before it was never set
+_OLDEST_PLAUSIBLE = 1_704_067_200  # 2024: an earlier time means that the clock was never set
 _INOTIFY = "/proc/sys/fs/inotify"
 
 
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 
 def checks(props=None, start_spark=False):
-    """Findings, one after the other. `props` are the strings of a worker's file; without them only the machine is looked at."""
+    """Yields findings. `props` are the properties in a worker's file; without them only the machine is checked."""
     config = None
     yield _python()
     yield _guarded("extras", _extras)
@@ -52,7 +52,7 @@ def checks(props=None, start_spark=False):
         try:
             config = WorkerConfig.of(props)
         except ConnectError as error:
-            yield Finding("worker's file", FAIL, str(error), "Correct these keys; docs/configuration.md lists all of them.")
+            yield Finding("worker's file", FAIL, str(error), "Correct these keys; docs/configuration.md lists all keys.")
         else:
             yield _keys(config)
     try:
@@ -70,7 +70,7 @@ def checks(props=None, start_spark=False):
 def _guarded(check, look, *arguments):
     try:
         return look(*arguments)
-    except Exception as error:  # of a check, which is to be told and not to end the others
+    except Exception as error:  # report it and continue with the other checks
         return Finding(check, FAIL, f"{error}" if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}")
 
 
@@ -98,13 +98,13 @@ def _java():
 
     path = java.find_java()
     if path is None:
-        return Finding("Java", WARN, f"no Java {java.OLDEST} or later", "Only Spark needs it: install one, or pip install 'connect-standalone[jre]'.")
+        return Finding("Java", WARN, f"no Java {java.OLDEST} or later", "Spark needs Java: install it, or pip install 'connect-standalone[jre]'.")
     return Finding("Java", OK, f"{java.full_version(path)}, {path}")
 
 
 def _spark(start):
     if not extras.is_installed("pyspark"):
-        return Finding("Spark", WARN, "not installed; the rows engine works all records", "pip install pyspark")
+        return Finding("Spark", WARN, "not installed; the rows engine processes all records", "pip install pyspark")
     from importlib.metadata import version
 
     if not start:
@@ -116,24 +116,24 @@ def _spark(start):
     try:
         session = holder.wait(_SPARK_SECONDS)
         if session is None:
-            why = holder.failure or f"not up after {_SPARK_SECONDS} s"
-            return Finding("Spark", FAIL, why, "The rows engine works all records until Spark starts.")
-        return Finding("Spark", OK, f"Spark {session.version} was up after {time.monotonic() - began:.1f} s")
+            why = holder.failure or f"not started after {_SPARK_SECONDS} s"
+            return Finding("Spark", FAIL, why, "The rows engine processes all records until Spark starts.")
+        return Finding("Spark", OK, f"Spark {session.version} started in {time.monotonic() - began:.1f} s")
     finally:
         holder.stop()
 
 
 def _clock():
     if time.time() < _OLDEST_PLAUSIBLE:
-        return Finding("clock", FAIL, time.strftime("%Y-%m-%d %H:%M:%S"), "Set the clock: timestamps and retention go by it.")
+        return Finding("clock", FAIL, time.strftime("%Y-%m-%d %H:%M:%S"), "Set the clock: timestamps and retention depend on it.")
     zone = time.strftime("%Y-%m-%d %H:%M:%S %Z")
     libc = ctypes.CDLL(None, use_errno=True)
-    answer = ctypes.create_string_buffer(512)  # struct timex, all zero: only ask
+    answer = ctypes.create_string_buffer(512)  # struct timex, all zero: only query
     if not hasattr(libc, "adjtimex") or libc.adjtimex(answer) < 0:
-        return Finding("clock", OK, f"{zone}; whether it is synchronised cannot be asked here")
+        return Finding("clock", OK, f"{zone}; synchronisation cannot be checked here")
     status = ctypes.c_int.from_buffer(answer, 5 * ctypes.sizeof(ctypes.c_long)).value  # modes (padded), offset, freq, maxerror, esterror
     if status & _UNSYNCHRONISED:
-        advice = "Start a time service (systemd-timesyncd, chrony): tokens and certificates go by the clock."
+        advice = "Start a time service (systemd-timesyncd, chrony): tokens and certificates depend on the clock."
         return Finding("clock", WARN, f"{zone}, not synchronised", advice)
     return Finding("clock", OK, f"{zone}, synchronised")
 
@@ -143,7 +143,7 @@ def _open_files():
     found = f"{_limit(soft)} (at most {_limit(hard)})"
     if soft != resource.RLIM_INFINITY and soft < _ENOUGH_FILES:
         level = FAIL if soft < _LEAST_FILES else WARN
-        return Finding("open files", level, found, f"ulimit -n {_ENOUGH_FILES}, or LimitNOFILE= in the unit: followed files and segments take them.")
+        return Finding("open files", level, found, f"ulimit -n {_ENOUGH_FILES}, or LimitNOFILE= in the unit: followed files and segments need them.")
     return Finding("open files", OK, found)
 
 
@@ -157,7 +157,7 @@ def _inotify():
         with contextlib.suppress(OSError, ValueError):
             limits[name] = int(pathlib.Path(_INOTIFY, name).read_text())
     if not limits:
-        return Finding("inotify", WARN, "not to be had here", "File sources look for new lines by polling.")
+        return Finding("inotify", WARN, "not available", "File sources poll for new lines instead.")
     found = ", ".join(f"{name} {number}" for name, number in limits.items())
     if limits.get("max_user_watches", _ENOUGH_FILES) < _ENOUGH_FILES or limits.get("max_user_instances", 128) < 128:
         return Finding("inotify", WARN, found, "sysctl fs.inotify.max_user_watches=65536 fs.inotify.max_user_instances=512")
@@ -170,20 +170,20 @@ def _inotify():
 def _keys(config):
     if config.warnings:
         return Finding("worker's file", WARN, " ".join(config.warnings))
-    return Finding("worker's file", OK, "every key is known")
+    return Finding("worker's file", OK, "all keys are known")
 
 
 def _state(config):
-    """Whether its folder can be written to, and is nobody else's to read."""
+    """Whether the state folder is writable and private."""
     folder = pathlib.Path(config.state_dir if config else ".").absolute()
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(nearest, os.W_OK | os.X_OK):
-        return Finding("state", FAIL, f"{nearest} cannot be written to", f"Give it to the user {os.getuid()}, or set state.dir.")
+        return Finding("state", FAIL, f"{nearest} is not writable", f"Change its owner to user {os.getuid()}, or set state.dir.")
     paths = [folder, *(folder.glob("*") if folder != pathlib.Path.cwd() else ())]
     open_to_all = [path for path in paths if path.is_file() and path.stat().st_mode & 0o077]
     if open_to_all:
-        return Finding("state", WARN, f"others may read {open_to_all[0]}", f"chmod go= {folder}/*")
-    return Finding("state", OK, str(folder) + ("" if folder.exists() else " (will be made)"))
+        return Finding("state", WARN, f"other users can read {open_to_all[0]}", f"chmod go= {folder}/*")
+    return Finding("state", OK, str(folder) + ("" if folder.exists() else " (will be created)"))
 
 
 def _disk(config):
@@ -196,11 +196,11 @@ def _disk(config):
         found.append(f"{name} {usage.free / _GIB:.1f} GiB free of {usage.total / _GIB:.1f}")
     if least < _ENOUGH_FREE:
         level = FAIL if least < _LEAST_FREE else WARN
-        return Finding("disk", level, ", ".join(found), "Free some, or set embedded.log.retention.bytes: a full disk fails tasks.")
+        return Finding("disk", level, ", ".join(found), "Free disk space, or set embedded.log.retention.bytes: tasks fail when the disk is full.")
     return Finding("disk", OK, ", ".join(found))
 
 
-# --- Around it -------------------------------------------------------------------------------------------------------
+# --- Network and servers ---------------------------------------------------------------------------------------------
 
 
 def _addresses(config):
@@ -222,13 +222,13 @@ def _listener(key, host, port):
         try:
             listening.bind((host, port))
         except OSError as error:
-            return Finding(key, WARN, f"{host}:{port}: {error.strerror}", "A worker that runs already? If not, choose another port.")
+            return Finding(key, WARN, f"{host}:{port}: {error.strerror}", "A worker may be running already; otherwise choose another port.")
     return Finding(key, OK, f"{host}:{port} is free")
 
 
 def _kafka(config):
     if config.embedded:
-        return Finding("Kafka", OK, f"the worker's own log in {config.log_dir()}")
+        return Finding("Kafka", OK, f"the embedded log in {config.log_dir()}")
     from standalone.tools.log_access import LogAccess
 
     with LogAccess.of_worker(config) as log:
@@ -238,7 +238,7 @@ def _kafka(config):
 
 
 def _registries(config):
-    """{address: the converter's keys} of the registries that converters ask."""
+    """{address: the converter's keys} of the converters' registries."""
     from standalone.runtime.configuration.worker_config import converter_props
     from standalone.runtime.configuration.worker_keys import CONVERTERS, EMBEDDED
 

@@ -1,11 +1,11 @@
-"""The log for those who work with it beside a worker: commands that look at topics, read records and write some.
+"""Access to Kafka for commands: admin, reading and writing records, independent of a worker.
 
     with LogAccess.at("localhost:9092") as log:
         log.admin.create_topics("orders", 3)
         log.write("orders", None, records)
         for topic, partition, records in log.read({("orders", 0): (0, 100)}): …
 
-Nothing here belongs to a connector: what is read is committed for nobody, but where a group was asked for.
+No connector's offsets are touched: offsets are committed only if a group is given.
 """
 
 import threading
@@ -19,7 +19,7 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
 
-_API_MS = "15000"  # a person waits
+_API_MS = "15000"  # short, because a user is waiting
 _POLL_SECONDS = 0.5
 _WRITE_SECONDS = 120
 _KINDS = ("admin", "producer", "consumer")
@@ -38,12 +38,12 @@ class LogAccess:
 
     @classmethod
     def at(cls, bootstrap, properties=None, clock=SYSTEM):
-        """By address; `properties` are those of clients, such as security.*, for all three."""
+        """Connect to an address; `properties` are client properties, such as security.*, for all three clients."""
         return cls({kind: {**(properties or {}), "bootstrap.servers": bootstrap} for kind in _KINDS}, clock)
 
     @classmethod
     def of_worker(cls, config, connector=None, clock=SYSTEM):
-        """As the clients of that WorkerConfig, and of a connector's strings, reach it."""
+        """Connect with the client settings of a WorkerConfig and of a connector's properties."""
         return cls({kind: config.client(kind, connector) for kind in _KINDS}, clock)
 
     def __enter__(self):
@@ -69,7 +69,7 @@ class LogAccess:
             self._admin = Admin(self._clusters.get(config), config, self._clock)
         return self._admin
 
-    # ---------------------------------------------------------------- looking
+    # ---------------------------------------------------------------- metadata
     def partitions(self, topic):
         """The (topic, number) pairs of a topic. Raises NotFoundError."""
         if topic not in self.admin.list_topics(internal=True):
@@ -77,14 +77,14 @@ class LogAccess:
         return [(topic, number) for number in sorted(self.admin.describe_topics(topic)[topic].partitions)]
 
     def ranges(self, pairs):
-        """{pair: (first offset, offset after the last)}"""
+        """{pair: (start offset, end offset)}"""
         pairs = list(pairs)
         begins, ends = (self.admin.list_offsets(dict.fromkeys(pairs, at)) if pairs else {} for at in (EARLIEST, LATEST))
         return {pair: (begins[pair], ends[pair]) for pair in pairs}
 
     # ---------------------------------------------------------------- reading
     def read(self, ranges, idle_seconds=None):
-        """(topic, partition, wire.Records) of {pair: (from, to)}; `to` None continues forever, or until nothing came for idle_seconds."""
+        """(topic, partition, wire.Records) of {pair: (from, to)}; with `to` None forever, or until idle for idle_seconds."""
         left = {pair: span for pair, span in ranges.items() if span[1] is None or span[0] < span[1]}
         if not left:
             return
@@ -111,8 +111,8 @@ class LogAccess:
             consumer.close(0)
 
     def read_as(self, group, topics, from_beginning=False, idle_seconds=None):
-        """(topic, partition, records, commit) as a member of a group, until nothing came for idle_seconds; `commit(count)` notes that the
-        first so many of the records are done with."""
+        """(topic, partition, records, commit) as a member of a group, until idle for idle_seconds; `commit(count)` commits the first
+        `count` records."""
         heartbeats = Heartbeats(self._clock)
         thread = threading.Thread(target=heartbeats.run, name="heartbeats", daemon=True)
         thread.start()
@@ -140,7 +140,7 @@ class LogAccess:
 
     # ---------------------------------------------------------------- writing
     def write(self, topic, partition, records):
-        """Write these and wait until they are acknowledged. partition None: by key. Raises LogError with how many were written."""
+        """Write records and wait for the acknowledgements. partition None: by key. Raises LogError with the number written."""
         if self._producer is None:
             config = ProducerConfig.of({"acks": "all", "delivery.timeout.ms": str(_WRITE_SECONDS * 1000), **self._clients["producer"]})
             self._producer = Producer(self._clusters.get(config), config, self._clock)
@@ -155,7 +155,7 @@ class LogAccess:
         self._producer.send(topic, partition, records, done)
         while not self._clock.wait(finished, _POLL_SECONDS):
             if not self._sender.is_alive():
-                raise ConnectError("The producer has ended unexpectedly; what was under way may not have been written.")
+                raise ConnectError("The producer has ended unexpectedly; in-flight records may be lost.")
         if outcome[0].error is not None:
             raise outcome[0].error
 

@@ -1,7 +1,7 @@
-"""Records for a preview, taken without leaving a trace: no offset is stored, no group joined, nothing written.
+"""Reads records for a preview without side effects: no offset is stored, no group joined, nothing written.
 
-A source's task runs on offsets that it can only read. A sink's records are read from its topics as nobody's. Either can be given lines
-instead. The worker may run meanwhile, or not: a source needs nothing of it; a sink needs the log to be there.
+A source's task runs with read-only offsets. A sink's topics are read without a group. Both accept lines as input instead. The worker need
+not be running, but a sink's log must be.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ from standalone.tools import trace
 from standalone.tools.log_access import LogAccess
 from standalone.wire import ByteColumn, Records
 
-_TOPIC = "preview"  # of lines, where the configuration names none
+_TOPIC = "preview"  # of lines, if the configuration has no topic
 
 
 class ConnectorPreview:
-    """One connector as its files describe it. `take…` gives records, `traces` and `explain` say what happens to them."""
+    """One connector from its files. `take…` reads records, `traces` and `explain` show how the chain processes them."""
 
     def __init__(self, worker_props, name, config, bootstrap=None, clock=SYSTEM):
         if bootstrap:
@@ -45,13 +45,13 @@ class ConnectorPreview:
 
     # ---------------------------------------------------------------- records
     def take(self, count, seconds, from_beginning=False, newest=False):
-        """At most `count` records as the connector would get them, within about so many seconds: SourceRecords, or (topic, partition, Records)."""
+        """At most `count` input records, read for about `seconds`: SourceRecords, or (topic, partition, Records)."""
         if self.is_source:
             return self._polled(count, seconds, from_beginning)
         return self._fetched(count, seconds, newest)
 
     def take_lines(self, lines, count, key_separator=None):
-        """The same of lines (bytes): a source's are strings, as a file source polls them; a sink's go through its converters."""
+        """The same from lines (bytes): strings for a source, as a file source polls them; serialized values for a sink's converters."""
         lines = [line for _, line in zip(range(count), lines)]
         topic = self._topic_of_lines()
         if self.is_source:
@@ -88,7 +88,7 @@ class ConnectorPreview:
         return found
 
     def _polled_by(self, number, config, reader, count, deadline):
-        """What one task polls. It is stopped, and never told that anything was committed."""
+        """The records that one task polls. It is then stopped, without any commit call."""
         task = self.plan.connector_class.task_class()
         task.initialize(_task_context(self.plan["name"], number, config, reader))
         found = []
@@ -126,9 +126,9 @@ class ConnectorPreview:
             return subscription["topics"]
         return [topic for topic in sorted(log.admin.list_topics()) if subscription["pattern"].fullmatch(topic)]
 
-    # ---------------------------------------------------------------- what happens to them
+    # ---------------------------------------------------------------- processing
     def traces(self, taken, holder=None):
-        """The trace of each record; starts Spark where a transform is an SQL statement."""
+        """The trace of each record; starts Spark if a transform is an SQL statement."""
         with self._session(holder, any(isinstance(link.transform, QueryTransform) for link in self.chain.links)) as holder:
             shown = trace.Preview(self.chain, holder)
             if self.is_source:
@@ -136,15 +136,15 @@ class ConnectorPreview:
             return [shown.sink(topic, partition, records, row) for topic, partition, records in taken for row in range(len(records))]
 
     def explain(self, taken, holder=None):
-        """(what the chain is compiled to, in words, [{title, spark}]); starts Spark."""
+        """(description of the compiled chain, [{title, spark}]); starts Spark."""
         if not taken:
-            raise BadRequestError("There is no record to compile the chain for: its plan depends on their schemas. Give some lines by --stdin.")
+            raise BadRequestError("No records to compile the chain for: its plan depends on their schemas. Pipe lines in with --stdin.")
         with self._session(holder, bool(self.chain.links)) as holder:
             return trace.explain(self.chain, list(SourceBatch.runs(taken)) if self.is_source else taken, holder)
 
     @contextlib.contextmanager
     def _session(self, holder, is_needed):
-        """That SessionHolder, or one of our own; with a session that is up, if it is needed."""
+        """The given SessionHolder, or a new one; with a started session if one is needed."""
         own = holder is None
         if own:
             holder = SessionHolder(self.worker.spark(), "lazy", archive_after_seconds=None)
@@ -165,7 +165,7 @@ class _NoOffsets(OffsetReader):
 
 
 class _Context(ConnectorContext):
-    """A connector may ask, and changes nothing."""
+    """A connector context without effects."""
 
     def __init__(self, name, reader):
         self.name = name
@@ -188,7 +188,7 @@ def _task_context(connector, number, config, reader):
 
 
 def _records(polled):
-    """What poll may return, as a list of records."""
+    """Any result of poll as a list of records."""
     if not polled:
         return []
     items = [polled] if isinstance(polled, SourceBatch) else polled
@@ -196,7 +196,7 @@ def _records(polled):
 
 
 def _newest(found, count):
-    """The newest rows, by their times, in the order of their partitions."""
+    """The newest rows by timestamp, in partition order."""
     times = [int(time) for _, _, records in found for time in (records.timestamps if records.timestamps is not None else records.offsets)]
     if len(times) <= count:
         return found

@@ -1,8 +1,8 @@
-"""Dead letters, read and sent again: what is in a dead letter queue (dead_letter.py says how), and its way back.
+"""Reads dead letter queues (dead_letter.py describes their format) and replays their letters.
 
-A replay remembers what it has sent, so that another does not double it: as the commits of a consumer group of the queue's own. The
-committed offset says up to where all is done; what is done beyond it is in the commit's metadata, as `done 17-20,23`. Each
-chunk is committed once the log has acknowledged it: who is killed in between sends at most that chunk again.
+A replay commits its progress in a consumer group of the queue, so another replay skips these letters. All letters below the committed
+offset are done; later ones are listed in the commit's metadata, as `done 17-20,23`. Each chunk is committed once the log has acknowledged
+it: a replay killed in between duplicates at most that chunk.
 """
 
 import collections
@@ -24,7 +24,7 @@ _CHUNK = 1000
 
 
 class Letter(NamedTuple):
-    """A record of a dead letter queue. `headers` are its own, `context` those that describe the failure, as {name after the prefix: text}."""
+    """A record of a dead letter queue. `headers` are the original ones, `context` the failure's as {name without prefix: text}."""
 
     partition: int
     offset: int
@@ -40,17 +40,17 @@ class Letter(NamedTuple):
 
     @property
     def is_whole(self):
-        """Whether key and value are the bytes that once stood, or were to stand, in the log."""
+        """Whether key and value are the serialized bytes of the original record."""
         return all(self.context.get(f"{part}.format", "bytes") == "bytes" for part in ("key", "value"))
 
     @property
     def is_cut(self):
-        """Whether a part of it was too large even for the queue."""
+        """Whether a part of it was too large for the queue."""
         return any(self.context.get(f"{part}.format", "").startswith("omitted") for part in ("key", "value"))
 
 
 class Choice(NamedTuple):
-    """Which letters: of an error class (the name in full, or its last part), of partitions, of offsets."""
+    """Selects letters by error class (full or simple name), partitions and offsets."""
 
     error_class: str = None
     partitions: tuple = ()
@@ -63,7 +63,7 @@ class Choice(NamedTuple):
 
 
 def read_letters(log, queue, choice=Choice(), newest=None):
-    """Lists of letters, each of one partition, in its order. `newest` begins so many before each partition's end."""
+    """Lists of letters, each from one partition, in order. `newest` starts this many before the end of each partition."""
     spans = {}
     for pair, (begin, end) in log.ranges(log.partitions(queue)).items():
         if choice.partitions and pair[1] not in choice.partitions:
@@ -81,11 +81,11 @@ def _letter(partition, offset, timestamp, key, value, headers):
     return Letter(partition, offset, timestamp, key, value, [each for each in headers if not each[0].startswith(PREFIX)], context)
 
 
-# --- What was done -------------------------------------------------------------------------------------------------
+# --- Progress ------------------------------------------------------------------------------------------------------
 
 
 class Done:
-    """The offsets of one partition that were replayed: all below `upto`, and `spans`, a sorted list of [first, last] beyond it."""
+    """The replayed offsets of one partition: all below `upto`, and `spans`, a sorted list of later [first, last]."""
 
     def __init__(self, upto=0, spans=()):
         self.upto, self.spans = upto, [list(span) for span in spans]
@@ -103,7 +103,7 @@ class Done:
         return offset < self.upto or any(low <= offset <= high for low, high in self.spans)
 
     def with_(self, offsets):
-        """The same and these."""
+        """This with further offsets."""
         merged = []
         for low, high in sorted([*self.spans, *([offset, offset] for offset in offsets)]):
             if merged and low <= merged[-1][1] + 1:
@@ -124,7 +124,7 @@ def replayed(log, queue):
     """{partition: Done} of a queue."""
     begins = {pair: begin for pair, (begin, _) in log.ranges(log.partitions(queue)).items()}
     commits = log.admin.group_commits(_GROUP + queue)
-    # Letters that retention has deleted can be replayed no more: as good as done.
+    # Letters that retention has deleted count as done.
     return {pair[1]: _at_least(Done.of(*commits.get(pair, (0, ""))), begin) for pair, begin in begins.items()}
 
 
@@ -132,23 +132,23 @@ def _at_least(done, begin):
     return Done(max(done.upto, begin), [span for span in done.spans if span[1] >= begin]).with_(())
 
 
-# --- Sending again -------------------------------------------------------------------------------------------------
+# --- Replay --------------------------------------------------------------------------------------------------------
 
 
 class Outcome:
-    """What a replay did, or would do."""
+    """The result of a replay, or of its dry run."""
 
     def __init__(self):
         self.sent = collections.Counter()  # topic -> letters
         self.before = 0  # had been replayed earlier
-        self.left = collections.Counter()  # why -> letters that stay
+        self.left = collections.Counter()  # reason -> letters that were not replayed
 
 
 def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_polled=False, most=None, tell=lambda looked_at: None):
-    """Send letters to the topics that they come from (or `to`), without the headers that describe the failure; an Outcome.
+    """Send letters to their original topics (or `to`), without the headers that describe the failure; returns an Outcome.
 
-    `again` sends also what was sent before; `as_polled` also records of sources that failed before they were bytes. `tell` is told
-    after each chunk how many letters have been looked at.
+    `again` includes letters replayed before; `as_polled` includes source records that failed before serialization. `tell` is called
+    after each chunk with the number of letters read.
     """
     looked_at = 0
     outcome, done, counts = Outcome(), replayed(log, queue), {}
@@ -173,22 +173,22 @@ def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_
 
 def _why_not(letter, to, as_polled):
     if letter.is_cut:
-        return "a part of it was too large for the queue and is not there"
+        return "incomplete: a part of it was too large for the queue"
     if not letter.is_whole and not as_polled:
-        return "it failed before it was bytes, and is here as it was polled (--as-polled sends it so)"
+        return "it failed before serialization and is stored as polled (send it with --as-polled)"
     if to is None and not letter.context.get("topic"):
-        return f"it has no header {PREFIX}topic that says where it belongs (--to says where)"
+        return f"it has no header {PREFIX}topic with its original topic (name one with --to)"
     return None
 
 
 def _send(log, queue, letters, to, done, counts, dry_run):
-    """Send a chunk and note it; in a dry run only look whether it could be."""
+    """Send a chunk and commit it; in a dry run only check that the commit would fit."""
     partition = letters[0].partition
     noted = done[partition].with_([letter.offset for letter in letters])
     if len(noted.commit()[1]) > _MOST_METADATA:
         raise ConnectError(
-            f"What was replayed of '{queue}', partition {partition}, has too many gaps to be remembered. "
-            "Replay what is between, by --offsets or without --error-class, then continue."
+            f"The replayed offsets of '{queue}', partition {partition}, have too many gaps to be stored. "
+            "Replay the letters in between, with --offsets or without --error-class, then continue."
         )
     for (topic, number), each in _by_destination(log, letters, to, counts).items():
         if not dry_run:
@@ -199,7 +199,7 @@ def _send(log, queue, letters, to, done, counts, dry_run):
 
 
 def _by_destination(log, letters, to, counts):
-    """{(topic, partition or None): letters}; the partition that a letter came from, where its topic still has it."""
+    """{(topic, partition or None): letters}; each letter's original partition, if its topic still has it."""
     found = {}
     for letter in letters:
         topic, number = to or letter.context["topic"], letter.context.get("partition") or ""

@@ -1,7 +1,6 @@
-"""What a chain does to records, shown: each record before and after every link, and the bytes that it becomes; and what the chain is compiled to.
+"""Traces records through a chain: each record before and after every link, its serialized form, and what the chain is compiled to.
 
-Everything here is for people: a trace is made of plain dicts, lists and strings, as JSON has them. The rows engine does the work, one link at a
-time, so that what is shown is what happens.
+A trace consists of JSON values. The rows engine runs one link at a time, so the trace shows exactly what a task does.
 """
 
 import base64
@@ -28,7 +27,7 @@ CHANGED, UNCHANGED, SKIPPED, GONE, FAILED = "changed", "unchanged", "skipped", "
 
 
 class Preview:
-    """Traces records through a chain. Nothing is sent or stored. A SessionHolder is needed where a link is an SQL statement."""
+    """Traces records through a chain without side effects. A SessionHolder is required if a link is an SQL statement."""
 
     def __init__(self, chain, holder=None):
         self._ends = RowsEngine(chain._replace(links=[]))
@@ -36,7 +35,7 @@ class Preview:
         self._links = [(link, RowsEngine(chain._replace(links=[link]), queries=queries)) for link in chain.links]
 
     def source(self, record):
-        """The trace of a SourceRecord on its way to the log."""
+        """The trace of a SourceRecord up to its serialized form."""
         steps = [{"step": "polled", "record": shown_record(record)}]
         changed = self._through_links(record, steps)
         if not changed:
@@ -52,7 +51,7 @@ class Preview:
         return {"outcome": "written", "steps": steps, "written": written[0] if len(written) == 1 else written}
 
     def sink(self, topic, partition, records, row):
-        """The trace of one row of wire.Records on its way from the log to the task."""
+        """The trace of one row of wire.Records from its bytes to the sink task."""
         key, value, headers = (None if part is None else part[row] for part in (records.keys, records.values, records.headers))
         time = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
         fetched = _shown_place(topic, partition, None if time == NO_TIMESTAMP else time) | {"offset": int(records.offsets[row])}
@@ -67,7 +66,7 @@ class Preview:
         return {"outcome": "put" if changed else steps[-1]["outcome"], "steps": steps}
 
     def _through_links(self, record, steps):
-        """The records that come of it after all links: several where a link makes several of one, none where it is dropped or fails."""
+        """The records after all links: several if a link splits the record, none if it is dropped or fails."""
         records = [record]
         for link, engine in self._links:
             step = {"step": link.alias, "class": class_name(link.transform)}
@@ -92,7 +91,7 @@ class Preview:
 
 
 def _outcome(link, record, changed):
-    """What a link did to a record."""
+    """The result of one link for a record."""
     if not changed:
         return GONE
     if changed[0] is record and link.predicate is not None and bool(link.predicate.test(record)) is bool(link.negate):
@@ -100,7 +99,7 @@ def _outcome(link, record, changed):
     return UNCHANGED if changed == [record] else CHANGED
 
 
-# --- A record as plain things --------------------------------------------------------------------------------------
+# --- Records as JSON values ----------------------------------------------------------------------------------------
 
 
 def shown_record(record):
@@ -129,7 +128,7 @@ def _shown_bytes(key, value, headers):
 
 
 def shown_bytes(data):
-    """Bytes as text, or as {"base64": …} where they are none."""
+    """Bytes as text, or as {"base64": …} if they are not UTF-8."""
     if data is None:
         return None
     data = bytes(data)
@@ -140,7 +139,7 @@ def shown_bytes(data):
 
 
 def schema_text(schema):
-    """A schema in a few words, such as `struct<id: int64, name: string?>`; None where there is none."""
+    """A short form of a schema, such as `struct<id: int64, name: string?>`; None for no schema."""
     if schema is None:
         return None
     kind = schema.type.lower()
@@ -154,7 +153,7 @@ def schema_text(schema):
 
 
 def plain(value):
-    """A value as JSON has it. What JSON has not is a string, and bytes are {"base64": …}."""
+    """A value as JSON. Types that JSON lacks become strings, and bytes {"base64": …}."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -176,13 +175,13 @@ def plain(value):
     return java_text(value)
 
 
-# --- What it is compiled to ----------------------------------------------------------------------------------------
+# --- The compiled chain --------------------------------------------------------------------------------------------
 
 
 def explain(chain, batches, holder):
-    """What happens to the chain for such batches, in words, and Spark's plans, as [{title, spark}] of each job.
+    """A description of how the chain runs for these batches, and Spark's plans as [{title, spark}] of each job.
 
-    `batches` are SourceBatches of a source, (topic, partition, wire.Records) of a sink. The SessionHolder's session is started.
+    `batches` are SourceBatches for a source, (topic, partition, wire.Records) for a sink. Starts the SessionHolder's session.
     """
     pipeline = Pipeline(chain, ONLY_SPARK, holder)
     plans = {}
@@ -213,6 +212,6 @@ def _spark_plans(segments, session, batch, origin):
                 yield f"{segment.title}, {topic}: key {key}, value {value}", spark
             batch, _, _ = segment.run(batch, origin, np.arange(batch.count))
         except (ByRows, NotColumns):
-            return  # the pipeline's own words say so
+            return  # the pipeline's description says so
         if not isinstance(batch, ColumnBatch) or not batch.count:
             return

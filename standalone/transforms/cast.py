@@ -1,4 +1,4 @@
-"""Cast: fields, or the whole key or value, as another type."""
+"""Cast: cast fields, or the whole key or value, to another type."""
 
 from standalone import (
     BOOLEAN,
@@ -29,7 +29,7 @@ from standalone.transforms.cast_functions import SOURCES, TARGETS
 from standalone.transforms.field_path import PathTree
 from standalone.transforms.struct_edit import FieldsChanged
 
-_KINDS = {  # of values without a schema; what is not here is not cast
+_KINDS = {  # types of schemaless values; other classes cannot be cast
     bool: s.BOOLEAN,
     Int8: s.INT8,
     Int16: s.INT16,
@@ -55,7 +55,7 @@ def _casts(name, value):
 
 
 def parse_spec(mappings):
-    """{field: type}, with None as the field where the whole value is cast. Raises ValueError."""
+    """{field: type}; the field is None if the whole value is cast. Raises ValueError."""
     if not mappings:
         raise ValueError("must name at least one cast.")
     casts = {}
@@ -73,7 +73,7 @@ def parse_spec(mappings):
 
 
 class Cast(FieldTransform):
-    """Cast fields, or the whole key or value, to another type: numbers lose what does not fit, strings are read, all can become text.
+    """Cast fields, or the whole key or value, to another type: numbers are truncated to fit, strings are parsed, all supported types cast to string.
 
     spec=port:int32,ok:boolean      {"port": "8080", "ok": 1}  ->  {"port": 8080, "ok": true}
     spec=string                     42  ->  "42"
@@ -118,17 +118,17 @@ class FieldCast(_Cast):
 
 
 class _WholeCast(_Cast):
-    """The cast of a whole key or value, which keeps the name of its schema."""
+    """The cast of a whole key or value; keeps the name of its schema."""
 
     def of(self, schema, has_schema=True):
         function = self._function(schema, schema.with_(type=self.kind, fields=None, key_schema=None, value_schema=None))
         if function.schema.logical:
-            function.column = self._no_columns  # no column of that name is taken for a plain number
+            function.column = self._no_columns  # a column with a schema name is not treated as a plain number
         return function
 
     @staticmethod
     def _no_columns(column):
-        raise NoColumns("the result keeps a name that no column of its type has")
+        raise NoColumns("the result keeps a schema name that has no column type")
 
 
 class _FieldsCast(FieldsChanged):
@@ -140,7 +140,7 @@ class _FieldsCast(FieldsChanged):
 
 
 def _with_default(target, source, cast):
-    """The target with the default of the source, cast."""
+    """The target schema with the cast default of the source."""
     if source.default is None:
         return target.with_(default=None)
     default = cast.row(source.default)
@@ -160,5 +160,5 @@ def cast_schemaless(value, kind):
     return cast(value)
 
 
-# What has no schema is cast as what its class stands for.
+# Schemaless values are cast by their class.
 _BY_CLASS = {kind: {found: cast_functions.function(Schema(own), kind).row for found, own in _KINDS.items()} for kind in TARGETS}

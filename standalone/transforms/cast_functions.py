@@ -1,6 +1,6 @@
-"""Casts in both forms: one type as another, as Java does it by row, and as an expression that does the same or says where it does not.
+"""Casts in both forms: by row as in Java, and as an equivalent expression that marks the rows where it differs.
 
-The functions are a table by what is cast: a new one is a class with `row` and `column`, and its line in `function`.
+To add a cast, add a class with `row` and `column`, and a line in `function`.
 """
 
 from standalone import DataError, F, Float32, Function, NoColumns, Schema, float_text
@@ -21,7 +21,7 @@ _SPARK = {s.INT8: "tinyint", s.INT16: "smallint", s.INT32: "int", s.INT64: "bigi
 
 
 def function(schema, kind):
-    """The cast of values of that schema to that type."""
+    """The cast of values of a schema to a type."""
     if schema.type not in SOURCES:
         return Refused(schema, kind)
     if schema.name == s.DECIMAL:
@@ -42,7 +42,7 @@ class CastFunction(Function):
 
 
 class Refused(CastFunction):
-    """Of a list, a map or a struct."""
+    """The cast of a list, a map or a struct: always an error."""
 
     def row(self, value):
         found = self.source.name or self.source.type
@@ -56,7 +56,7 @@ class Refused(CastFunction):
 
 
 class NumberOfNumber(CastFunction):
-    """Of a number or boolean. Whole numbers wrap; floats become an int (or a long) first, as near as there is one, and then wrap."""
+    """The cast of a number or boolean. Integers wrap; floats are first clamped to an int (or a long), then wrap."""
 
     def __init__(self, schema, kind):
         super().__init__(schema, kind)
@@ -99,9 +99,9 @@ _MAKERS = {
 
 
 class NumberOfText(CastFunction):
-    """Of a string, as Java's parsers read it; any text but "true" is false."""
+    """The cast of a string, parsed as in Java; any text except "true" is false."""
 
-    # Spark reads floats by Java's own parser, but takes inf and nan, too, in any case.
+    # Spark parses floats with Java's parser, but also accepts inf and nan in any case.
     _WORD = "[iInN]"
     _JAVA_WORD = "^[\\x00-\\x20]*[+-]?(?:NaN|Infinity)[\\x00-\\x20]*\\z"
     _WHOLE_TEXT = "^[+-]?[0-9]{1,18}\\z"
@@ -134,7 +134,7 @@ class NumberOfBytes(CastFunction):
 
 
 class NumberOfPoint(CastFunction):
-    """Of Date, Time or Timestamp: the number that stands for it."""
+    """The cast of a Date, Time or Timestamp: its underlying number."""
 
     def __init__(self, schema, kind):
         super().__init__(schema, kind)
@@ -154,9 +154,9 @@ class NumberOfPoint(CastFunction):
 
 
 class NumberOfDecimal(CastFunction):
-    """By column of an unscaled number of at most eight bytes and its scale."""
+    """The cast of a Decimal. The column form supports unscaled values of at most eight bytes."""
 
-    _EXACT = {s.FLOAT32: (1 << 24, 10), s.FLOAT64: (1 << 53, 22)}  # numbers and powers of ten that the type holds exactly
+    _EXACT = {s.FLOAT32: (1 << 24, 10), s.FLOAT64: (1 << 53, 22)}  # the largest integer and power of ten that are exact in the type
 
     def row(self, value):
         return (narrowed(value, self.kind) if self.kind in WIDTHS else _MAKERS[self.kind](value))
@@ -164,7 +164,7 @@ class NumberOfDecimal(CastFunction):
     def column(self, column):
         unscaled, scale, power, fits = _decimal_parts(column)
         if self.kind in FLOATING:
-            # Two numbers that the type holds exactly have a quotient that is rounded once.
+            # The quotient of two exact numbers is rounded only once.
             largest, most = self._EXACT[self.kind]
             exact = fits & unscaled.between(-largest, largest) & (scale <= most)
             quotient = unscaled.cast("double") / power.cast("double")
@@ -200,9 +200,9 @@ class TextOfBoolean(_ByToText):
 
 
 class TextOfFloat(_ByToText):
-    """By column it becomes text outside of the JVM, whose digits differ from version to version."""
+    """The text of a float. By column it is formatted outside of the JVM, because JVM versions print different digits."""
 
-    keeps_nulls = True  # a condition around it would be more than Spark's job can do
+    keeps_nulls = True  # float_text cannot be used inside a condition
 
     def column(self, column):
         return float_text(column, self.source.type), None
@@ -210,11 +210,11 @@ class TextOfFloat(_ByToText):
 
 class TextOfBytes(_ByToText):
     def column(self, column):
-        return F.replace(F.base64(column), F.lit("\r\n"), F.lit("")), None  # Spark breaks it into lines
+        return F.replace(F.base64(column), F.lit("\r\n"), F.lit("")), None  # Spark inserts line breaks
 
 
 class TextOfPoint(_ByToText):
-    """The clock of the first day (or before it), the date of a midnight, both of all else."""
+    """The time only on the epoch day (or before it), the date only at midnight, otherwise both."""
 
     _CLOCK, _DATE = DateFormat("HH:mm:ss.SSS'Z'"), DateFormat("yyyy-MM-dd")
 
@@ -228,12 +228,12 @@ class TextOfPoint(_ByToText):
 class TextOfDecimal(_ByToText):
     def column(self, column):
         unscaled, scale, power, fits = _decimal_parts(column)
-        return _text_of_decimal(unscaled, scale, power), ~(fits & (scale <= 6))  # small ones may have an exponent
+        return _text_of_decimal(unscaled, scale, power), ~(fits & (scale <= 6))  # small numbers may be printed with an exponent
 
 
 # --- The parts of a Decimal ----------------------------------------------------------------------------------------
 
-_MOST_DIGITS = 18  # of a scale that a long's power of ten has room for
+_MOST_DIGITS = 18  # the largest scale whose power of ten fits a long
 
 
 def _decimal_parts(column):
@@ -246,7 +246,7 @@ def _decimal_parts(column):
 
 
 def _long_of_bytes(unscaled):
-    """(the long that big-endian bytes are, whether they are at most eight)."""
+    """(the long in big-endian bytes, whether there are at most eight bytes)."""
     is_negative = F.hex(F.substring(unscaled, 1, 1)) >= "80"
     digits = F.hex(unscaled)
     signed = F.when(is_negative, F.lpad(digits, 16, "F")).otherwise(F.lpad(digits, 16, "0"))
@@ -255,7 +255,7 @@ def _long_of_bytes(unscaled):
 
 def _text_of_decimal(unscaled, scale, power):
     sign = F.when(unscaled < 0, F.lit("-")).otherwise(F.lit(""))
-    # The smallest long has no positive counterpart, but its digits come out right from the text.
+    # The smallest long has no positive counterpart; its text has the right digits.
     digits = F.regexp_replace(unscaled.cast("string"), "-", "")
     filled = F.when(F.length(digits) <= scale, F.lpad(digits, scale + 1, F.lit("0"))).otherwise(digits)
     whole = F.substring(filled, F.lit(1), F.length(filled) - scale)

@@ -1,7 +1,7 @@
-"""Dates of whole columns: the text of milliseconds by a DateFormat, and milliseconds of such strings, as Spark expressions.
+"""Dates in columns: formats milliseconds by a DateFormat and parses such strings, as Spark expressions.
 
-What Java's lenient calendar would make of an odd text, or of a year before 1583, is left to the rows engine: each function says which
-rows those are. Only whole numbers become text here: every JVM prints those alike.
+Strings that need Java's lenient calendar, and years before 1583, are left to the rows engine: each function marks these rows. Only
+integers become text here, because all JVMs print them identically.
 """
 
 import re
@@ -10,23 +10,23 @@ from standalone import F, NoColumns
 from standalone.data.java_calendar import DAY_MS, DAYS, HALVES, MONTHS, ZONE_NAMES, first_of
 from standalone.transforms import expressions
 
-FIRST_MS = first_of(1583, 1, julian=False) * DAY_MS  # the first whole year of the calendar that Spark knows
+FIRST_MS = first_of(1583, 1, julian=False) * DAY_MS  # the first full year of the Gregorian calendar, the only one in Spark
 LAST_YEAR = 99_999
 END_MS = first_of(LAST_YEAR + 1, 1, julian=False) * DAY_MS
 
 
 def floor_div(number, by):
-    """A whole number divided by a positive one, downwards; exact, as `/` is not."""
+    """Exact floor division of an integer by a positive one; `/` would be a float division."""
     return cut_div(number - F.pmod(number, F.lit(by).cast("long")), by)
 
 
 def cut_div(number, by):
-    """Towards zero, as Java divides."""
+    """Division that truncates towards zero, as in Java."""
     return F.call_function("div", number, F.lit(by).cast("long"))
 
 
 def floor_mod(number, by):
-    """What is left of a whole number divided downwards by a positive one."""
+    """The remainder of a floor division of an integer by a positive one."""
     return F.pmod(number, F.lit(by).cast("long"))
 
 
@@ -38,7 +38,7 @@ def outside(ms):
 
 
 def text_of(ms, format):
-    """(the strings of milliseconds, which rows this is not exact for)."""
+    """(the text of milliseconds, a condition for rows where this is not exact)."""
     return text_of_parts(ms, format.parts)
 
 
@@ -47,12 +47,12 @@ def text_of_parts(ms, parts):
     pattern = _spark_pattern(parts)
     if pattern is None:
         return _written(ms, parts), outside(ms)
-    # Not timestamp_millis, which fails where a long overflows: such rows are left to the rows engine, but not their whole batch.
+    # Not timestamp_millis: it fails on overflow of a long, and the whole batch would go to the rows engine rather than only that row.
     return F.date_format(F.timestamp_micros(ms * F.lit(1000).cast("long")), pattern), outside(ms)
 
 
 def written(ms, format):
-    """The same without looking at the years."""
+    """The same without checking the years."""
     return _written(ms, format.parts)
 
 
@@ -62,12 +62,12 @@ def _written(ms, parts):
     return F.concat(*pieces) if pieces else F.lit("")
 
 
-_ALIKE = {"y": "yyyy", "M": "MM", "d": "dd", "H": "HH", "m": "mm", "s": "ss"}  # up to so many letters both write the same
+_ALIKE = {"y": "yyyy", "M": "MM", "d": "dd", "H": "HH", "m": "mm", "s": "ss"}  # up to this many letters both formats are the same
 
 
 def _spark_pattern(parts):
-    """The pattern by which Spark, whose letters are those of java.time, writes the same for the years from 1583 on; None where there is
-    none. It costs half of what the fields one by one do."""
+    """An equivalent pattern for Spark, which uses java.time's letters, for years from 1583 on; None if there is none. It takes half the time
+    of formatting the fields one by one."""
     pattern, literal = "", ""
     for letter, count in parts:
         if letter is None or letter in "XZ":
@@ -76,7 +76,7 @@ def _spark_pattern(parts):
         if not (letter == "S" and count == 3 or count <= len(_ALIKE.get(letter, "")) and (letter, count) != ("y", 2)):
             return None
         pattern += f"'{literal}'" if literal else ""
-        pattern += "y" if letter == "y" else letter * count  # from four on java.time puts a plus before a year of five digits
+        pattern += "y" if letter == "y" else letter * count  # from four letters on java.time writes a plus before five-digit years
         if "'" in literal:
             return None
         literal = ""
@@ -132,7 +132,7 @@ class _Parts:
         return F.when(self._is_in_first_week_of_next_year(), 1).otherwise(self._week_since(F.dayofyear(self._date)))
 
     def _week_since(self, day_of_period):
-        """The number of the week, where the first is the one with the first day of the month or year; weeks begin on Sunday."""
+        """The week number; week 1 contains the first day of the month or year, and weeks start on Sunday."""
         days_before_first = F.pmod(self._days - day_of_period + 5, F.lit(7))  # from Sunday to the first day
         return cut_div(day_of_period - 1 + days_before_first, 7) + 1
 
@@ -149,7 +149,7 @@ def _year_text(year, count):
 
 
 def padded(number, width, longest):
-    """The text of a whole number that is not negative, with zeros before it; it has at most `longest` digits."""
+    """A non-negative integer as text with leading zeros; it has at most `longest` digits."""
     text = number.cast("string")
     if width < 2:
         return text
@@ -169,13 +169,13 @@ _NUMBERS.update({"m": "minute", "s": "second", "S": "millisecond"})
 
 
 def millis_of(text, format):
-    """(the milliseconds that strings say, which rows this is not exact for). Raises NoColumns where no expression reads such a pattern."""
+    """(the milliseconds of strings, a condition for rows where this is not exact). Raises NoColumns if no expression parses the pattern."""
     if (regex := _castable(format.parts)) is not None:
         ms = F.unix_millis(text.try_cast("timestamp"))
         return ms, ~F.coalesce(text.rlike(regex) & (ms >= FIRST_MS), F.lit(False))
     pattern = _TextPattern(format)
     if not pattern.is_exact:
-        raise NoColumns(f"no expression reads texts of the pattern '{format.pattern}'")
+        raise NoColumns(f"no expression parses the pattern '{format.pattern}'")
     said = {name: group(text) for name, group in pattern.groups.items()}
     year = said.get("year", F.lit(1970))
     if pattern.century_start_year is not None:
@@ -204,7 +204,7 @@ _LITERALS = {"-", " ", "T", ":", "."}
 
 
 def _castable(parts):
-    """A regular expression for the strings of a pattern that Spark casts to a timestamp, by its own parser for this one form; else None."""
+    """A regular expression for the strings of a pattern that Spark's cast to timestamp parses; else None."""
     if any(letter is None and count not in _LITERALS for letter, count in parts):
         return None
     if not _CASTABLE.fullmatch("".join(count if letter is None else letter * count for letter, count in parts)):
@@ -215,9 +215,9 @@ def _castable(parts):
 
 
 class _TextPattern:
-    """A regular expression for the strings of a DateFormat that are written out in full, and where in them the fields stand.
+    """A regular expression for fully written strings of a DateFormat, and the positions of the fields.
 
-    `groups` has for each field an expression of the text. `is_exact` is False where a pattern says more than can be known that way.
+    `groups` contains an expression of the text for each field. `is_exact` is False if a regular expression cannot parse the pattern.
     """
 
     def __init__(self, format):
@@ -225,7 +225,7 @@ class _TextPattern:
         self.century_start_year = None
         self.is_exact = True
         self._pieces = []
-        self._at = 1  # the place in the text, as long as all before it have a fixed width
+        self._at = 1  # the position in the text while all preceding parts have a fixed width
         self._format = format
         self._number_of_groups = 0
         for at, (letter, count) in enumerate(format.parts):
@@ -306,7 +306,7 @@ class _TextPattern:
         self._say("offset", offset)
 
     def _group(self, regex, width, as_number=True):
-        """What cuts this piece out of a string; by place where that is known."""
+        """An expression that extracts this part from a string; by position if that is known."""
         self._pieces.append(regex)
         self._number_of_groups += 1
         start, number = self._at, self._number_of_groups
@@ -326,5 +326,5 @@ class _TextPattern:
 
     def _say(self, field, group):
         if field in self.groups:
-            self.is_exact = False  # said twice
+            self.is_exact = False  # the field occurs twice
         self.groups[field] = group

@@ -1,6 +1,6 @@
-"""Dates in Java's SimpleDateFormat patterns, written and read in UTC with English names: yyyy-MM-dd'T'HH:mm:ss.SSSX and similar.
+"""Java's SimpleDateFormat patterns, formatted and parsed in UTC with English names: yyyy-MM-dd'T'HH:mm:ss.SSSX and similar.
 
-Reading is lenient: numbers may be short, long or negative, 2024-02-30 is 1 March, and what follows after the pattern is not looked at.
+Parsing is lenient: numbers may be short, long or negative, 2024-02-30 is 1 March, and text after the pattern is ignored.
 """
 
 import re
@@ -12,13 +12,13 @@ from standalone.transforms import zone_names
 
 LETTERS = "GyMdkHmsSEDFwWahKzZYuXL"
 _ERAS = ("BC", "AD")
-_LONG_ERAS = ("Before Christ", "Anno Domini")  # are read, but not written
+_LONG_ERAS = ("Before Christ", "Anno Domini")  # parsed, but never written
 
 
 class DateFormat:
-    """A pattern, compiled. Raises ValueError where it is none.
+    """A compiled pattern. Raises ValueError for an invalid one.
 
-    `now_ms` places years of two digits: they are within 80 years before and 20 years after it.
+    `now_ms` is the reference for two-digit years: they are within 80 years before and 20 years after it.
     """
 
     def __init__(self, pattern, now_ms=None):
@@ -30,7 +30,7 @@ class DateFormat:
         self._century_start, self.century_start_year = begin, Moment(begin).year
 
     def format(self, ms, zone=None):
-        """The text of a point in time, in UTC or in a zone that `parse` found."""
+        """The text of a point in time, in UTC or in a zone found by `parse`."""
         offset, *zone_is = zone.at(ms) if zone else (0, *ZONE_NAMES)
         moment = Moment(ms + offset)
         return "".join([write(moment, offset, zone_is) for write in self._getters])
@@ -50,7 +50,7 @@ class DateFormat:
             else:
                 reading.field(letter, count, self.is_counted(at), self.century_start_year)
         if reading.at == 0:
-            raise ValueError("nothing was read")
+            raise ValueError("no field was parsed")
         ms = reading.millis()
         if reading.is_year_ambiguous and ms < self._century_start:
             reading.add_century()
@@ -58,7 +58,7 @@ class DateFormat:
         return wrapped(ms, 64), reading.zone
 
     def is_counted(self, at):
-        """Whether a number ends after as many digits as that part has letters, because the next part is a number, too."""
+        """Whether a number has exactly as many digits as its part has letters, because the next part is also a number."""
         if at + 1 >= len(self.parts):
             return False
         letter, count = self.parts[at + 1]
@@ -66,11 +66,11 @@ class DateFormat:
 
 
 _FULL = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 3}
-_CHANGE_YEAR = 1582  # up to here Java's calendar takes more thought
+_CHANGE_YEAR = 1582  # Java changes from the Julian to the Gregorian calendar in this year
 
 
 def _full_texts(parts):
-    """A regular expression for strings written out in full, in UTC: most are, and they are read quickly. None for patterns with more in them."""
+    """A regular expression that quickly parses fully written strings in UTC, the most common case. None for patterns with other parts."""
     pieces, seen = [], set()
     for at, (letter, count) in enumerate(parts):
         if letter is None:
@@ -115,7 +115,7 @@ def _compiled(pattern):
 
 
 def _quoted(pattern, at):
-    """(the text of the quotes that open here, where it continues): two quotes stand for one."""
+    """(the quoted text that starts here, the position after it); two quotes stand for one."""
     if pattern.startswith("''", at):
         return "'", at + 2
     text = ""
@@ -133,7 +133,7 @@ def _quoted(pattern, at):
 
 
 def _years_earlier(ms, years):
-    """The same day and time of a year before; of 28 February where that year has no 29th."""
+    """The same day and time in an earlier year; 28 February if that year has no 29th."""
     moment = Moment(ms)
     said = {"year": moment.year - years, "month": moment.month - 1, "day_of_month": moment.day_of_month}
     earlier = millis_of(said)
@@ -162,7 +162,7 @@ _NUMBERS = {
 
 
 def _writer(letter, count):
-    """What writes one part: a function of (moment, offset in ms, (long, short name of the zone))."""
+    """The formatter of one part: a function of (moment, offset in ms, (long, short name of the zone))."""
     if letter is None:
         return lambda moment, offset, zone: count
     if letter in _NUMBERS:
@@ -237,7 +237,7 @@ _NUMBER = re.compile("NaN|(-?)(?:\u221e|([0-9]+)(?:E(-?[0-9]+))?)")
 
 
 class _Reading:
-    """A string, how far it has been read, and which fields it has said so far, in the order in which they were."""
+    """A string, the current position, and the fields parsed so far in their order."""
 
     def __init__(self, text):
         self.text = text
@@ -263,7 +263,7 @@ class _Reading:
                 self.said[field] += 100
 
     def _say(self, field, value):
-        self.said.pop(field, None)  # what is said again counts as said last
+        self.said.pop(field, None)  # a repeated field moves to the end
         self.said[field] = value
 
     def literal(self, text):
@@ -355,7 +355,7 @@ class _Reading:
         self._offset(sign, count, has_colon=count == 3)
 
     def _offset(self, sign, count, has_colon):
-        """hh, hhmm or hh:mm; behind "GMT+" also h:mm. `count` is that of letters X, 0 for the others."""
+        """hh, hhmm or hh:mm; after "GMT+" also h:mm. `count` is the number of letters X, 0 for other letters."""
         hours = "[0-9]{1,2}" if has_colon and count == 0 else "[0-9]{2}"
         minutes = "" if count == 1 else ":([0-9]{2})" if has_colon else "([0-9]{2})"
         match = re.compile(f"({hours}){minutes}").match(self.text, self.at)
@@ -370,7 +370,7 @@ class _Reading:
 
 
 def _int(sign, digits, exponent):
-    """What a number that DecimalFormat reads is as an int: a whole one loses its upper bits, all else becomes the outermost."""
+    """A number parsed by DecimalFormat as an int: longs wrap, larger values are clamped."""
     if digits is None:
         return 0 if sign is None else -(1 << 31) if sign else (1 << 31) - 1
     power = max(-400, min(int((exponent or "0")[:9]), 400))
@@ -382,7 +382,7 @@ def _int(sign, digits, exponent):
 
 
 def _complete_week_date(said):
-    """A week's year counts from its first week's Sunday on; weekdays out of range, counted from Monday, carry over into other weeks."""
+    """The day of a week-based date: the year starts on the Sunday of its first week; out-of-range weekdays carry over into other weeks."""
     week, day = said.get("week_of_year", 1), said.get("day_of_week", SUNDAY)
     if not 1 <= day <= 7:
         more_weeks, day = divmod(day - 1, 7)

@@ -1,4 +1,4 @@
-"""DropHeaders: take headers off."""
+"""DropHeaders: remove headers."""
 
 from standalone import HIGH, LIST, ConfigDef, HeaderEdit, Option
 from standalone.stage import HeaderTransform
@@ -6,7 +6,7 @@ from standalone.transforms import field_path
 
 
 class DropHeaders(HeaderTransform):
-    """Take off all headers of these names.
+    """Remove all headers with these names.
 
     headers=trace      headers trace=1, host=web1, trace=2  ->  headers host=web1
     """

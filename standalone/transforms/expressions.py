@@ -1,7 +1,7 @@
-"""What the columnar forms of transforms share: types, literals, and where a value does not fit its schema.
+"""Shared by the columnar forms of transforms: types, literals, and conditions for values that violate their schema.
 
-The type of a Connect type in columns is its Arrow type (data/arrow.py): a Decimal is a struct of its unscaled bytes and its scale, Date,
-Time and Timestamp are milliseconds.
+Connect types have their Arrow type (data/arrow.py) in columns: a Decimal is a struct of unscaled bytes and scale; Date, Time and
+Timestamp are milliseconds.
 """
 
 import decimal
@@ -33,9 +33,9 @@ def literal(value, schema):
 
 
 def misfit(column, schema):
-    """Where a column holds a null that its schema forbids, at any depth: a condition, or None for nowhere.
+    """A condition for rows with a null that the schema forbids, at any depth; None if there cannot be any.
 
-    Types and widths cannot be wrong in a column; nulls can.
+    In a column types and widths are always right; only nulls can be wrong.
     """
     wrong = _misfit_inside(column, schema)
     if schema.optional:
@@ -54,7 +54,7 @@ def _misfit_inside(column, schema):
     if schema.type == ARRAY:
         said = _any_misfit(column, schema.value_schema)
     elif schema.type == MAP:
-        keys = schema.key_schema.with_(optional=True)  # neither Arrow nor Spark knows a null as a key
+        keys = schema.key_schema.with_(optional=True)  # Arrow and Spark allow no null keys
         said = any_of([_any_misfit(F.map_keys(column), keys), _any_misfit(F.map_values(column), schema.value_schema)])
     return None if said is None else misfit_within(column, schema, said)
 
@@ -62,12 +62,12 @@ def _misfit_inside(column, schema):
 def _any_misfit(items, schema):
     if schema.optional and schema.type not in (STRUCT, ARRAY, MAP):
         return None
-    # Spark 4.3 trips over nulls when a lambda reads an array of numbers right out of an Arrow buffer; `reverse` copies it out first.
+    # Spark 4.3 fails on nulls if a lambda reads a numeric array directly from an Arrow buffer; `reverse` copies the array first.
     return F.exists(F.reverse(items), lambda item: any_of([misfit(item, schema), F.lit(False)]))
 
 
 def any_of(conditions):
-    """Boolean columns joined by "or"; None among them are left out, and None stands for none at all."""
+    """Boolean columns combined by "or"; ignores None, and returns None if all are None."""
     joined = None
     for condition in conditions:
         if condition is not None:

@@ -1,4 +1,4 @@
-"""ExtractField: put one field in the place of the whole key or value."""
+"""ExtractField: replace the whole key or value by one of its fields."""
 
 from standalone import BOOLEAN, MEDIUM, NULL_IS_GIVEN, STRING, Change, ConfigDef, DataError, FieldTransform, Option
 from standalone.transforms import field_path
@@ -6,7 +6,7 @@ from standalone.transforms.struct_copy import FieldAt
 
 
 class ExtractField(FieldTransform):
-    """Put one field of the key or value in its place.
+    """Replace the key or value by one of its fields.
 
     field=line                                           {"line": "foo"}  ->  "foo"
     field=user.name, field.syntax.version=V2             {"user": {"name": "Ann"}}  ->  "Ann"

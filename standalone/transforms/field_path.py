@@ -1,7 +1,7 @@
-"""Where a field is: its name (field.syntax.version V1), or the names on the way to it (V2), as in `order.customer.name`.
+"""Field paths: a field's name (field.syntax.version V1), or the names that lead to it (V2), as in `order.customer.name`.
 
-In Kafka only ExtractField knows V2. Here every transform that is told fields by name does, by one rule: the field is treated where it
-is as a field of that name at the top would be, and where there is nothing to hold it, nothing happens.
+In Kafka only ExtractField supports V2. Here every transform with field names does, by one rule: a nested field is treated like a
+top-level field, and is skipped if its parent is missing.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ SYNTAX = Option(
     default="V1",
     check=case_insensitive_one_of("V1", "V2"),
 )
-# For the transforms that take paths here and in Kafka do not: the REST API lists it only if it is set.
+# For transforms that support paths only here, not in Kafka: the REST API lists this key only if it is set.
 OWN_SYNTAX = replace(SYNTAX, internal=True)
 
 
@@ -41,7 +41,7 @@ def not_null(name, value):
 
 
 def field_path(text, config):
-    """The names on the way to a field, as a tuple, by the syntax that the parsed options ask for."""
+    """The names that lead to a field, as a tuple, in the configured syntax."""
     if config["field.syntax.version"].upper() == "V1":
         return (text,)
     return _steps(text)
@@ -61,7 +61,7 @@ def _steps(text):
 
 
 def _quoted(text, start):
-    """(name, where the next one begins): it ends at a backtick before a dot or the end; one before a dot is escaped by a backslash."""
+    """(name, start of the next one). The name ends at a backtick before a dot or the end; a backslash escapes such a backtick."""
     parts, at = [], start + 1
     begin = at
     while (at := text.find("`", at)) >= 0:
@@ -78,11 +78,11 @@ def _quoted(text, start):
     raise ConfigError(f"The path '{text}' opens a name at {start} with a backtick that nothing closes. Close it, or escape it as \\`.")
 
 
-# --- What is there -------------------------------------------------------------------------------------------------
+# --- Lookup --------------------------------------------------------------------------------------------------------
 
 
 def field_at(schema, path):
-    """The Field at the end of a path through a schema, or None. Raises DataError where the path leads through what has no fields."""
+    """The Field at the end of a path through a schema, or None. Raises DataError if the path leads through a type without fields."""
     for name in path[:-1]:
         field = schema.field(name)
         if field is None:
@@ -102,7 +102,7 @@ def in_struct(struct, path, fills_default):
 
 
 def in_map(value, path):
-    """The value at the end of a path through maps, or None where there is none."""
+    """The value at the end of a path through maps, or None."""
     for name in path[:-1]:
         value = value.get(name)
         if value is None:
@@ -122,7 +122,7 @@ def _last(path):
 
 
 class PathTree:
-    """Paths by their steps: `said` is what was said of the path that ends here, `inside` the trees of the names that continue from here."""
+    """A tree of paths: `said` is the entry of the path that ends here, `inside` the subtrees of the next names."""
 
     __slots__ = ("said", "inside")
 
@@ -132,7 +132,7 @@ class PathTree:
 
     @classmethod
     def of(cls, said):
-        """Of {path: what is said of it}; what is said is never None."""
+        """From {path: entry}; entries are never None."""
         root = cls()
         for path, word in said.items():
             tree = root
@@ -145,7 +145,7 @@ class PathTree:
 EMPTY_TREE = PathTree()
 
 
-# --- What must be there --------------------------------------------------------------------------------------------
+# --- Requirements --------------------------------------------------------------------------------------------------
 
 
 def need_struct(value, transform, part):
@@ -165,7 +165,7 @@ def kind_of(value):
 
 
 def say_field(name, error):
-    """Let a ConnectError about what a field holds name that field, or the path to it, unless it does so already; it is raised on."""
+    """Add the field's name or path to a ConnectError about its value, unless it contains it already, and raise it again."""
     said, path = getattr(error, "said_of_field", (str(error), None))
     if path is None and f"'{name}'" in said:
         return

@@ -4,7 +4,7 @@ from standalone import ConfigDef, F, Transform
 
 
 class Filter(Transform):
-    """Drop every record that it is given: the predicate at this link says which those are."""
+    """Drop all records, or those selected by this transform's predicate."""
 
     java_name = "org.apache.kafka.connect.transforms.Filter"
     config_def = ConfigDef()
@@ -12,7 +12,7 @@ class Filter(Transform):
     def computes(self):
         return False
 
-    # Row form: the truth.
+    # Row form: the reference.
     def apply(self, record):
         return None
 

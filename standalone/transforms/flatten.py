@@ -1,4 +1,4 @@
-"""Flatten: put the fields of nested structs and maps at the top, under names that say where they were."""
+"""Flatten: move the fields of nested structs and maps to the top level, named by their paths."""
 
 from standalone import MEDIUM, STRING, BigInt, Change, ConfigDef, DataError, F, FieldTransform, Function, NoColumns, Option, Schema, Struct
 from standalone.data.struct import validate_value
@@ -7,7 +7,7 @@ from standalone.transforms.struct_copy import struct_schema
 
 
 class Flatten(FieldTransform):
-    """Put the fields of nested structs and maps at the top; the delimiter joins the names on the way to each. Lists stay as they are.
+    """Move the fields of nested structs and maps to the top level; the delimiter joins the names of each path. Lists are not flattened.
 
     delimiter=.      {"user": {"name": "Ann", "age": 7}}  ->  {"user.name": "Ann", "user.age": 7}
     """
@@ -62,12 +62,12 @@ class _Flattening(Change):
 
 
 class _Flattened(Function):
-    """How structs of one schema are flattened, and the schema that they have then."""
+    """The flattening of structs with one schema, and the resulting schema."""
 
     def __init__(self, schema, joined):
         self._joined = joined
         self._fields = []
-        # (place in the source, default, place in the target, what to refuse, steps of the struct there)
+        # (index in the source, default, index in the target, error, steps of the nested struct)
         self._steps = self._steps_of(schema, "", schema.optional, schema.default)
         self.schema = struct_schema(self._fields, like=schema)
 
@@ -125,16 +125,16 @@ class _Flattened(Function):
 
 
 class _FlattenedShape(Function):
-    """The same of maps that all have one shape."""
+    """The flattening of maps with one shape."""
 
     def __init__(self, shape, joined):
         self._joined = joined
-        self._leaves = {}  # by their names, the names on the way and the shape; where two have one name, the last one counts
+        self._leaves = {}  # flattened name -> (path, shape); of duplicates the last wins
         self._collect(shape, "", ())
         self.schema = struct_schema([(name, shape) for name, (_, shape) in self._leaves.items()])
 
     def _collect(self, shape, prefix, path):
-        """Raises NoColumns where a leaf is of a kind that is an error, or of a map that may not be there."""
+        """Raises NoColumns if a leaf has a type that is an error, or is in a map that may be missing."""
         for field in shape.fields:
             name, own = self._joined(prefix, field.name), field.schema
             if own.type == "struct" and not own.optional:

@@ -1,4 +1,4 @@
-"""HeaderFrom: make headers of fields."""
+"""HeaderFrom: copy or move fields to headers."""
 
 from standalone import (
     BOOLEAN,
@@ -65,7 +65,7 @@ class HeaderFrom(FieldTransform):
         fills = self.fills_defaults and has_schema
         return [(name, FieldAt(path, schema, fills, "HeaderFrom", self.where)) for path, name in self.pairs]
 
-    # What happens to the key or value is stated above; beside it stand the headers.
+    # The change of the key or value is declared above; the methods below add the headers.
     def apply(self, record):
         schema, value = self.part(record)
         if schema is None:
@@ -93,5 +93,5 @@ def _edit(name, field, value, has_schema):
 
 
 def _has_names(shape):
-    """Whether a value of that shape holds maps: without a schema they are not structs."""
+    """Whether values of a shape contain maps: without a schema they are no structs."""
     return shape.type in (STRUCT, MAP) or shape.type == ARRAY and _has_names(shape.value_schema)

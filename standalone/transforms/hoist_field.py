@@ -1,11 +1,11 @@
-"""HoistField: wrap the whole key or value into a field."""
+"""HoistField: wrap the whole key or value in a field."""
 
 from standalone import MEDIUM, NULL_IS_GIVEN, STRING, Change, ConfigDef, F, FieldTransform, Function, Option, SchemaBuilder, Struct
 from standalone.transforms import expressions
 
 
 class HoistField(FieldTransform):
-    """Wrap the whole key or value into one field: of a struct where there is a schema, of a map where there is none.
+    """Wrap the whole key or value in a single field: of a struct if there is a schema, otherwise of a map.
 
     field=line      "foo"  ->  {"line": "foo"}
     """

@@ -1,4 +1,4 @@
-"""InsertField: add what is known about the record, or a fixed text, as fields."""
+"""InsertField: add fields with the record's metadata or a static value."""
 
 from standalone import (
     BOOLEAN,
@@ -29,11 +29,11 @@ _MARKS = "Append `!` to make it a required field, `?` to keep it optional (the d
 
 
 class InsertField(FieldTransform):
-    """Add fields with the record's topic, partition, offset (sinks only) or timestamp, or with a fixed text.
+    """Add fields with the record's topic, partition, offset (sinks only) or timestamp, or with a static value.
 
     static.field=host, static.value=web1      {"line": "foo"}  ->  {"line": "foo", "host": "web1"}
 
-    With nested paths the struct or map on the way must be there: where it is missing or null nothing is added.
+    With a nested path nothing is added if the parent struct or map is missing or null.
     """
 
     java_name = "org.apache.kafka.connect.transforms.InsertField"
@@ -140,5 +140,5 @@ _FACTS = {"topic": _Topic, "partition": _Partition, "offset": _Offset, "timestam
 
 
 def _parsed(text):
-    """(name, whether the field is optional) of a field's name with its mark."""
+    """(name, whether the field is optional) from a field name with a `!` or `?` suffix."""
     return (text[:-1], text[-1] == "?") if text[-1:] in ("!", "?") and text else (text, True)

@@ -1,4 +1,4 @@
-"""InsertHeader: add a header with a fixed value."""
+"""InsertHeader: add a header with a static value."""
 
 from standalone import HIGH, STRING, ConfigDef, Header, HeaderEdit, Option
 from standalone.data.values import parse
@@ -7,7 +7,7 @@ from standalone.transforms import field_path
 
 
 class InsertHeader(HeaderTransform):
-    """Add a header; its value is what the text says: null, a boolean, a number, a date, a list, a map, or else a string.
+    """Add a header. Its literal is parsed as null, a boolean, a number, a date, a list or a map; anything else is a string.
 
     header=version, value.literal=3      headers host=web1  ->  headers host=web1, version=3
     """

@@ -1,4 +1,4 @@
-"""MaskField: put an empty value, or a fixed one, in the place of what fields hold."""
+"""MaskField: replace the values of fields by an empty or a fixed value."""
 
 import datetime
 import decimal
@@ -36,7 +36,7 @@ from standalone.transforms import expressions, field_path
 from standalone.transforms.field_path import PathTree
 from standalone.transforms.struct_edit import FieldsChanged
 
-# What a value of each kind becomes, by row and by column alike. Lists and maps become empty ones.
+# The empty value of each type, for both forms. Lists and maps become empty.
 EMPTY = {
     "boolean": False,
     "int8": Int8(0),
@@ -52,7 +52,7 @@ EMPTY = {
     "list": None,
     "map": None,
 }
-_KINDS = {  # of values without a schema
+_KINDS = {  # types of schemaless values
     bool: "boolean",
     Int8: "int8",
     Int16: "int16",
@@ -75,7 +75,7 @@ _KINDS = {  # of values without a schema
 
 
 class MaskField(FieldTransform):
-    """Put the empty value of its type, or `replacement`, in the place of what each of the named fields holds; a null stays null.
+    """Replace the values of the named fields by the empty value of their type, or by `replacement`; null stays null.
 
     fields=card                          {"card": "4111", "name": "Ann"}  ->  {"card": "", "name": "Ann"}
     fields=card, replacement=hidden      {"card": "4111", "name": "Ann"}  ->  {"card": "hidden", "name": "Ann"}
@@ -101,7 +101,7 @@ class MaskField(FieldTransform):
 
 
 class Mask(Change):
-    """What stands for any value of a kind: the same in every row."""
+    """The constant mask of a type."""
 
     def __init__(self, replacement):
         self.replacement = replacement
@@ -114,7 +114,7 @@ class Mask(Change):
         return None if value is None else self.of_kind(_KINDS.get(type(value)), type(value).__name__)
 
     def of_kind(self, kind, found):
-        """Raises DataError where there is nothing that could be there."""
+        """Raises DataError if the type has no mask."""
         if self.replacement is None:
             if kind not in EMPTY:
                 raise DataError(f"MaskField cannot mask a {found}: it has no empty value. Remove the field from 'fields'.")
@@ -149,7 +149,7 @@ _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 
 
 def _decimal(text):
-    """As Java's BigDecimal reads it."""
+    """Parse as Java's BigDecimal does."""
     number = decimal.Decimal(text) if _DECIMAL.fullmatch(text) else None
     if number is None or not -(1 << 31) < -number.as_tuple().exponent < 1 << 31:
         raise ValueError(text)
@@ -157,14 +157,14 @@ def _decimal(text):
 
 
 def _big_int(text):
-    """As Java's BigInteger reads it."""
+    """Parse as Java's BigInteger does."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal():
         raise ValueError(text)
     return BigInt(text)
 
 
-# Strings become numbers as in a Cast: 1.5 is 1 for an int, and a number too large for its type loses its upper bits.
+# Strings become numbers as in Cast: 1.5 is 1 as an int, and numbers too large for their type wrap.
 _READERS = {
     **{kind: functools.partial(convert, Schema(kind), None) for kind in ("int8", "int16", "int32", "int64", "float32", "float64")},
     "bigint": _big_int,

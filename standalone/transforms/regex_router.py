@@ -1,4 +1,4 @@
-"""RegexRouter: send records to another topic, named after the one they were for."""
+"""RegexRouter: change the topic by a regular expression."""
 
 from standalone import HIGH, STRING, ConfigDef, DataError, F, Function, NoColumns, Option, Schema, regex_compiles
 from standalone.data.java_regex import compile_java
@@ -7,7 +7,7 @@ from standalone.stage import OfTopic, Router
 
 
 class RegexRouter(Router):
-    """Where the whole topic matches `regex`, rename it: `$1` or `${name}` in the replacement stand for groups of the match.
+    """Rename topics that match `regex` as a whole: `$1` or `${name}` in the replacement refer to groups of the match.
 
     regex=web-(.*), replacement=logs.$1      topic web-access  ->  topic logs.access
     """
@@ -26,7 +26,7 @@ class RegexRouter(Router):
 
 
 class _Routed(Function):
-    """The topic that a replacement makes of one that the whole regex matches; others stay."""
+    """The replaced topic if the regex matches the whole topic, otherwise the same topic."""
 
     schema = Schema.STRING
     refuses_null = True
@@ -44,7 +44,7 @@ class _Routed(Function):
             return topic
         if self._error:
             raise DataError(f"RegexRouter cannot rename topic '{topic}': its replacement '{self.replacement}' {self._error}.")
-        # The whole topic matches, but what is replaced is the first match, which may be shorter: with a|ab it is the a of ab.
+        # The regex must match the whole topic, but the replaced first match may be shorter: for a|ab it is the a of ab.
         match = self._pattern.search(topic)
         named = "".join(part if isinstance(part, str) else match[part.group] or "" for part in self._parts)
         return topic[: match.start()] + named + topic[match.end() :]
@@ -52,10 +52,10 @@ class _Routed(Function):
     def column(self, topic):
         """Spark's regular expressions are Java's own."""
         if self._error:
-            raise NoColumns("whether a topic matches, and fails then, depends on the topic")
+            raise NoColumns("the replacement is invalid, so topics that match fail")
         if whole(self.regex) is None:
-            raise NoColumns("the regex is none that can be held to the whole topic")
-        # Since the whole topic matches, the first match begins at its start; held there, it is the only one.
+            raise NoColumns("the regex cannot be anchored to the whole topic")
+        # Since the whole topic matches, the first match starts at its beginning; anchored there, it is the only one.
         named = F.regexp_replace(topic, F.lit(begun(self.regex)), F.lit(self.replacement))
         return F.when(F.rlike(topic, F.lit(whole(self.regex))), named).otherwise(topic), None
 
@@ -66,7 +66,7 @@ class _Group:
 
 
 def _parsed(replacement, pattern):
-    """([strings and groups], what is wrong with it or None), by the rules of Java's Matcher.replaceFirst."""
+    """([strings and groups], the error or None), by the rules of Java's Matcher.replaceFirst."""
     parts, at = [], 0
     while at < len(replacement):
         letter = replacement[at]

@@ -1,4 +1,4 @@
-"""ReplaceField: leave fields out, keep only some, or rename them."""
+"""ReplaceField: drop or rename fields, or keep only some."""
 
 from standalone import BOOLEAN, LIST, MEDIUM, ConfigDef, ConfigError, FieldTransform, Option
 from standalone.transforms import field_path
@@ -10,7 +10,7 @@ def _mapping(name, text):
     """(old name, new name) of `old:new`."""
     parts = text.split(":")
     while parts and parts[-1] == "":
-        parts.pop()  # Java does not see them
+        parts.pop()  # Java's split drops trailing empty strings
     if len(parts) != 2:
         raise ConfigError.of({name: f"must be a list of old:new, with one colon each; found '{text}'."})
     return parts
@@ -23,7 +23,7 @@ def rename_mappings(name, value):
 
 
 class ReplaceField(FieldTransform):
-    """Leave out the fields in `exclude`, or all but those in `include`, and give others the names that `renames` has for them.
+    """Drop the fields in `exclude`, or all fields except those in `include`, and rename fields by `renames`.
 
     exclude=pin                   {"card": "4111", "pin": 7}  ->  {"card": "4111"}
     include=card                  {"card": "4111", "pin": 7}  ->  {"card": "4111"}

@@ -1,4 +1,4 @@
-"""SetSchemaMetadata: give the schema another name or version."""
+"""SetSchemaMetadata: change the schema's name or version."""
 
 from standalone import (
     BOOLEAN,
@@ -19,7 +19,7 @@ from standalone.transforms.struct_copy import StructCopy
 
 
 class SetSchemaMetadata(FieldTransform):
-    """Give the schema of a struct another name, another version, or both; what is not given stays.
+    """Change the name, the version, or both of a struct's schema.
 
     schema.name=shop.Order, schema.version=2      schema order  ->  schema shop.Order, version 2
     """

@@ -13,13 +13,13 @@ def _selects_from_record(name, value):
 
 
 class Sql(QueryTransform):
-    """Make of each record what a SELECT of Spark SQL makes of it: choose, compute and filter fields, or make multiple records of one.
+    """Transform each record with a Spark SQL SELECT: select, compute and filter fields, or split a record into several.
 
     statement=SELECT *, upper(host) AS host_upper FROM record WHERE level <> 'DEBUG'
     statement=SELECT id, explode(tags) AS tag FROM record
 
-    `record` has the fields of the value, and beside them `_topic`, `_partition`, `_offset`, `_timestamp` and `_key`. A result of the name
-    `_topic`, `_partition`, `_timestamp` or `_key` becomes that of the record, all others its value. A record whose value is null passes.
+    `record` has the fields of the value, and `_topic`, `_partition`, `_offset`, `_timestamp` and `_key`. Result columns named `_topic`,
+    `_partition`, `_timestamp` or `_key` set that part of the record; the others become its value. Records with a null value pass unchanged.
     Statements work on one record at a time: there is no GROUP BY, no ORDER BY, no LIMIT, no JOIN.
     """
 

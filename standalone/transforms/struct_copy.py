@@ -1,4 +1,4 @@
-"""A struct made out of another one: fields left out, renamed, changed, added. What transforms of structs share, in both forms."""
+"""Copies a struct while dropping, renaming, changing and adding fields; shared by transforms of structs, in both forms."""
 
 from standalone import ConnectError, DataError, F, Function, Instant, NoColumns, SchemaBuilder, Struct
 from standalone.data.arrow import arrow_type
@@ -13,7 +13,7 @@ _NESTED = ("struct", "array", "map")
 def struct_schema(fields, like=None, inside=False):
     """A schema of these (name, schema) pairs, with the name, version, doc and parameters of `like`. Raises SchemaBuilderError.
 
-    As in Java the schema of a whole key or value becomes required, whatever it was; one that is `inside` of it stays optional.
+    As in Java the schema of a whole key or value always becomes required; the schema of a nested struct (`inside`) stays optional.
     """
     builder = SchemaBuilder.struct()
     for name, schema in fields:
@@ -137,7 +137,7 @@ class StructCopy(Function):
 
 
 def _fitting(field, item):
-    """What is added, as a field of the struct holds it."""
+    """The value of an added field."""
     if item is UNKNOWN:
         return None
     if item is None:
@@ -146,10 +146,10 @@ def _fitting(field, item):
 
 
 class FieldAt(Function):
-    """The field at the end of a path through a struct; null where there is none."""
+    """The field at the end of a path through a struct; null if it is missing."""
 
     def __init__(self, path, source, fills_default, by, place):
-        """`by` looks for it in `place`, as errors say it. Raises DataError where the schema has no such field."""
+        """`by` and `place` are named in errors. Raises DataError if the schema has no such field."""
         field = field_path.field_at(source, path)
         if field is None:
             names = ", ".join(each.name for each in source.fields)

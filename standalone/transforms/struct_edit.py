@@ -1,4 +1,4 @@
-"""Edits of structs and maps, said once for rows and columns, with schemas and without: fields changed, left out, renamed, added."""
+"""Edits of structs and maps for both forms, with and without schemas: change, drop, rename and add fields."""
 
 from standalone import Change, ConnectError, DataError, Function, NoColumns
 from standalone.errors import SchemaBuilderError
@@ -7,11 +7,11 @@ from standalone.transforms import field_path
 from standalone.transforms.field_path import EMPTY_TREE
 from standalone.transforms.struct_copy import StructCopy, struct_schema
 
-_MOST_SHAPES = 1000  # of maps whose names change all the time
+_MOST_SHAPES = 1000  # cached, for maps whose names change constantly
 
 
 class StructEdit(Change):
-    """An edit of a struct or map that is at `place` (the value, or a field); `by` is the transform, as errors say it."""
+    """An edit of the struct or map at `place` (the value, or a field); `by` is the transform's name in errors."""
 
     def __init__(self, by, place, fills_defaults):
         self.by = by
@@ -30,11 +30,11 @@ class StructEdit(Change):
         return self.map(value)
 
     def copy(self, schema, checked, inside=False):
-        """The StructCopy for structs of that schema; `inside` of another struct."""
+        """The StructCopy for structs of a schema; `inside`: nested in another struct."""
         raise NotImplementedError
 
     def map(self, value):
-        """The map that is made of one."""
+        """The edited map."""
         raise NotImplementedError
 
     def _copy_inside(self, field, edit, checked):
@@ -46,7 +46,7 @@ class StructEdit(Change):
 
 
 class Unchanged(StructEdit):
-    """Nothing is changed, but it must be a struct or a map."""
+    """Changes nothing, but requires a struct or a map."""
 
     def __init__(self, by, place):
         super().__init__(by, place, fills_defaults=False)
@@ -70,9 +70,9 @@ class _Same(Function):
 
 
 class FieldsChanged(StructEdit):
-    """Fields get what a Change makes of them: `tree` is a PathTree of Changes.
+    """Changes fields: `tree` is a PathTree of Changes.
 
-    `retyped` is False where a change keeps the type, and the schema stays as it is.
+    `retyped` is False if the changes keep all types, so the schema is reused.
     """
 
     def __init__(self, tree, by, place, fills_defaults, retyped=True):
@@ -109,7 +109,7 @@ class FieldsChanged(StructEdit):
         for name, by_class, bare, is_inside in self._steps:
             item = value.get(name)
             if item is None:
-                if not is_inside:  # also where there is no such key: Java then puts a null
+                if not is_inside:  # also for a missing key: Java then puts a null
                     changed[name] = None
                 continue
             quick = by_class.get(item.__class__)
@@ -122,7 +122,7 @@ class FieldsChanged(StructEdit):
 
 
 class FieldsKept(StructEdit):
-    """Fields are left out, or only some stay, and those that stay may get other names: three PathTrees; `include` None keeps all."""
+    """Drops, keeps and renames fields by three PathTrees; `include` None keeps all."""
 
     def __init__(self, exclude, include, renames, by, place, fills_defaults):
         super().__init__(by, place, fills_defaults)
@@ -159,7 +159,7 @@ class FieldsKept(StructEdit):
         return replaced
 
     def _source(self, schema, name):
-        """The field that is copied to `name`: whichever would be renamed to it, even where that one is left out or does not exist."""
+        """The field that is copied to `name`: the one renamed to it, even if that is dropped or does not exist."""
         original = self._originals.get(name, name)
         source = schema.field(original)
         if source is None:
@@ -171,12 +171,12 @@ class FieldsKept(StructEdit):
         return not (excluded is not None and excluded.said) and (self._include is None or name in self._include)
 
     def _kept(self, names):
-        """[(old name, new name)] of the names that stay; computed once for strings, since maps mostly have the same."""
+        """[(old name, new name)] of the kept names; cached for strings, because most maps have the same names."""
         names = tuple(names)
         kept = self._shapes.get(names)
         if kept is None:
             kept = [(name, self._renamed(name)) for name in names if self._keeps(name)]
-            if all(isinstance(name, str) for name in names):  # others may be equal and not the same: 1 and True
+            if all(isinstance(name, str) for name in names):  # other keys may be equal but different, like 1 and True
                 if len(self._shapes) >= _MOST_SHAPES:
                     self._shapes.clear()
                 self._shapes[names] = kept
@@ -187,7 +187,7 @@ class FieldsKept(StructEdit):
         return name if tree is None or tree.said is None else tree.said
 
     def _edit_of(self, name):
-        """What is said of the fields inside of that one; None where nothing is."""
+        """The subtrees for the fields of a nested struct; None if there are none."""
         if not self._deep:
             return None
         if name not in self._edits:
@@ -204,7 +204,7 @@ class FieldsKept(StructEdit):
 
 
 class FieldsAdded(StructEdit):
-    """Facts are added as fields, at any depth where there is something to hold them: `tree` is a PathTree of lists of Facts."""
+    """Adds Facts as fields, at any depth with an existing parent: `tree` is a PathTree of lists of Facts."""
 
     reads_record = True
 

@@ -1,6 +1,6 @@
-"""Points in time in both forms: what reads a form as milliseconds since the epoch, and what writes milliseconds in a form.
+"""Conversions of points in time, by row and by column: parsers to milliseconds since the epoch, and formatters from milliseconds.
 
-Each is a class with `row` and `column`, and its line in `reader` or `writer`. By row a zone that a string names goes along.
+Each is a class with `row` and `column`, and a line in `reader` or `writer`. By row a time zone in a string is passed on.
 """
 
 from standalone import ConnectError, DataError, F, Instant, Int64, NoColumns
@@ -23,11 +23,11 @@ def writer(form, per_second, format):
     return WriteCount(per_second) if form == UNIX else {DATE: WriteDate, TIME: WriteTime, TIMESTAMP: WritePoint}[form]()
 
 
-# --- Whole numbers -------------------------------------------------------------------------------------------------
+# --- Integers ------------------------------------------------------------------------------------------------------
 
 
 class Times:
-    """Multiplied; what is too large becomes the outermost long."""
+    """Multiplication that saturates at the limits of a long."""
 
     def __init__(self, factor):
         self.factor = factor
@@ -44,7 +44,7 @@ class Times:
 
 
 class DividedBy:
-    """Divided as Java does: towards zero."""
+    """Division that truncates towards zero, as in Java."""
 
     def __init__(self, by):
         self.by = by
@@ -80,7 +80,7 @@ class ReadText:
 
 
 class ReadCount:
-    """A number since the epoch."""
+    """A Unix time in the configured precision."""
 
     def __init__(self, per_second):
         self._scale = Times(1000 // per_second) if per_second <= 1000 else DividedBy(per_second // 1000)

@@ -1,4 +1,4 @@
-"""TimestampConverter: a point in time in another form: as text, as a number since the epoch, as a Date, Time or Timestamp."""
+"""TimestampConverter: convert timestamps between string, Unix time, Date, Time and Timestamp."""
 
 from standalone import (
     BOOLEAN,
@@ -41,7 +41,7 @@ PER_SECOND = {"seconds": 1, "milliseconds": 1000, "microseconds": 1_000_000, "na
 
 
 class TimestampConverter(FieldTransform):
-    """Turn a field, or the whole key or value, from any form of a point in time into another; all in UTC.
+    """Convert a field, or the whole key or value, between timestamp types, in UTC.
 
     field=at, target.type=string, format=yyyy-MM-dd      {"at": 1700000000000}  ->  {"at": "2023-11-14"}
     target.type=unix, unix.precision=seconds, format=yyyy-MM-dd      "2023-11-14"  ->  1699920000
@@ -82,7 +82,7 @@ class TimestampConverter(FieldTransform):
 
 
 class Convert(Change):
-    """Any form of a point in time in the form `target`."""
+    """Converts any timestamp type to `target`."""
 
     def __init__(self, target, per_second, format):
         self.target = target
@@ -99,7 +99,7 @@ class Convert(Change):
 
 
 class Converted(Function):
-    """Milliseconds since the epoch are between what reads a form and what writes another; by row also the zone that a string named."""
+    """Parses one type to milliseconds since the epoch and formats them as another; by row it also passes on the zone in a string."""
 
     def __init__(self, read, write, schema):
         self._read = read
@@ -116,7 +116,7 @@ class Converted(Function):
 
 
 class NoPoint(Function):
-    """Of what is no point in time: an error, also of a null."""
+    """The conversion of other types: an error, even for null."""
 
     refuses_null = True
 
@@ -133,7 +133,7 @@ class NoPoint(Function):
 
 
 def form_of_value(value):
-    """Raises DataError where the class of a value without a schema reports no point in time."""
+    """Raises DataError if the class of a schemaless value is no timestamp type."""
     if isinstance(value, MOMENTS):
         return TIMESTAMP
     if is_long(value):

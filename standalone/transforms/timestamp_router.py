@@ -1,4 +1,4 @@
-"""TimestampRouter: a topic for each stretch of time."""
+"""TimestampRouter: change the topic by the record's timestamp, such as one topic per day."""
 
 from standalone import HIGH, STRING, ConfigDef, DataError, Expression, F, Fact, NoColumns, Option, Schema
 from standalone.stage import Router, left_to_rows
@@ -9,7 +9,7 @@ _TOPIC, _TIMESTAMP = "${topic}", "${timestamp}"
 
 
 class TimestampRouter(Router):
-    """Put the record's timestamp into the name of its topic.
+    """Insert the record's timestamp into its topic name.
 
     topic.format=${topic}-${timestamp}, timestamp.format=yyyyMMdd      topic "logs"  ->  topic "logs-20231114"
     """
@@ -28,7 +28,7 @@ class TimestampRouter(Router):
 
 
 class _Stamped(Fact):
-    """The format of a topic with the record's topic and timestamp in it."""
+    """The topic format filled with the record's topic and timestamp."""
 
     schema = Schema.STRING
 
@@ -36,7 +36,7 @@ class _Stamped(Fact):
         self.topic_format = topic_format
         self.pattern = pattern
         self.has_time = _TIMESTAMP in topic_format
-        self._format = None  # as in Java a pattern that is none fails the records, not the configuration
+        self._format = None  # as in Java an invalid pattern fails the records, not the configuration
 
     def format(self):
         if self._format is None:

@@ -1,4 +1,4 @@
-"""ValueToKey: make the key of fields of the value."""
+"""ValueToKey: set the key to fields of the value."""
 
 from standalone import (
     BOOLEAN,
@@ -20,7 +20,7 @@ from standalone.transforms.struct_copy import FieldAt, struct_schema
 
 
 class ValueToKey(FieldTransform):
-    """Make a new key of these fields of the value. With nested paths each has the last name of its path.
+    """Create a new key from these fields of the value. A nested field is named by the last part of its path.
 
     fields=id      value {"id": 7, "item": "nut"}  ->  key {"id": 7}, the value as it was
     """
@@ -42,7 +42,7 @@ class ValueToKey(FieldTransform):
         paths = [field_path.field_path(name, config) for name in dict.fromkeys(config["fields"])]
         self.does(_Key(paths, config["replace.null.with.default"]))
 
-    # What is made of the value becomes the key.
+    # The result becomes the key.
     def with_part(self, record, schema, value):
         return record.with_key(schema, value)
 
@@ -73,7 +73,7 @@ class _StructOf(Function):
 
     def __init__(self, fields, checked):
         self._fields = fields
-        self._checked = checked  # False for a shape, which nobody checks
+        self._checked = checked  # False for a shape, which is not validated
         self.schema = struct_schema([(field.name, field.schema) for field in fields])
 
     def row(self, value):

@@ -1,6 +1,6 @@
-"""Names of time zones as people write them: what the letter z of a date pattern reads. Any other name is not read.
+"""Time zone names that the letter z of a date pattern parses. Other names are not supported.
 
-A name stands for the first zone that Java knows it by: CST is Chicago's, IST Jerusalem's. Upper or lower case is the same.
+An ambiguous name means the same zone as in Java: CST is Chicago, IST Jerusalem. Names are case-insensitive.
 """
 
 import datetime
@@ -40,19 +40,19 @@ _ZONES = (
     ("Europe/London", True, None, None, "British Summer Time", "BST"),
 )
 HOUR_MS = 3_600_000
-_FIRST_KNOWN_MS = -2_208_988_800_000  # before 1900 a zone is taken to have had the standard time of today
+_FIRST_KNOWN_MS = -2_208_988_800_000  # before 1900 today's standard time is assumed
 _SOME_WINTER_MS = 1_577_836_800_000
 
 
 class NamedZone:
-    """A zone that a string named, for reading that text and for writing what was read."""
+    """A time zone found in a string, used to parse the string and to format the result."""
 
     def __init__(self, zone, names):
         self._zone = zoneinfo.ZoneInfo(zone)
         self._names = names
 
     def standard_offset(self, local_ms):
-        """Its offset without summer time, in milliseconds, at a local time."""
+        """Its standard offset in milliseconds at a local time."""
         known_ms = local_ms if local_ms >= _FIRST_KNOWN_MS else _SOME_WINTER_MS
         local = _datetime(known_ms).replace(tzinfo=self._zone)
         return _ms(local.utcoffset()) - _ms(local.dst())
@@ -71,7 +71,7 @@ def _ms(delta):
 
 
 def _datetime(ms):
-    """A naive datetime; beyond the years it knows, that of a year with the same days."""
+    """A naive datetime; for years out of its range, that of a year with the same calendar."""
     cycle = 146_097 * 86_400_000
     if not -62_135_596_800_000 <= ms - cycle // 400 or ms + cycle // 400 >= 253_402_300_800_000:
         ms = ms % cycle
@@ -79,7 +79,7 @@ def _datetime(ms):
 
 
 def read(text, start):
-    """(NamedZone, summer time in ms or None where the zone itself knows, where the name ends) of the name that begins here, or None."""
+    """(NamedZone, summer time in ms or None if the zone defines it, end of the name) for the name that starts here, or None."""
     for zone, has_summer, *names in _ZONES:
         for at, name in enumerate(names):
             if name is not None and text[start : start + len(name)].lower() == name.lower():

@@ -79,7 +79,7 @@ def test_tasks_on_a_cluster_are_asked_for(local, theirs, tmp_path):
 
 def test_nothing_is_overwritten_unasked(local, theirs, tmp_path):
     local("from-distributed", theirs, tmp_path)
-    assert "--force overwrites" in local("from-distributed", theirs, tmp_path, code=1)
+    assert "--force to overwrite" in local("from-distributed", theirs, tmp_path, code=1)
     local("from-distributed", theirs, tmp_path, "--force")
 
 

@@ -76,7 +76,7 @@ def test_a_sinks_offsets_and_its_lag(ctl, worker, tmp_path, until):
 
 def test_a_source_has_no_lag(ctl, source, worker):
     source("plain")
-    assert "only a sink" in ctl("lag", "plain", "--bootstrap", worker.bootstrap, code=1)
+    assert "only sinks" in ctl("lag", "plain", "--bootstrap", worker.bootstrap, code=1)
 
 
 def test_the_worker_tells_where_its_log_is(ctl, worker):

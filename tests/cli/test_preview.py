@@ -286,10 +286,10 @@ def test_a_running_connector_is_explained_by_its_name(ctl, source, until):
         assert expected in said, said
 
 
-@pytest.mark.parametrize("arguments, said", [(["nobody"], "There is no connector 'nobody'"), (["nobody", __file__], "There is no file nobody")])
+@pytest.mark.parametrize("arguments, said", [(["nobody"], "There is no connector 'nobody'"), (["nobody", __file__], "No such file: nobody")])
 def test_what_cannot_be_explained_is_said(ctl, arguments, said):
     assert said in ctl("explain", *arguments, code=1 if len(arguments) == 1 else 2)
 
 
 def test_a_worker_s_file_alone_is_no_connector(ctl, folder):
-    assert "give the connector's file after it" in ctl("explain", folder.worker_file, code=2)
+    assert "name the connector's file after it" in ctl("explain", folder.worker_file, code=2)

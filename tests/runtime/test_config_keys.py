@@ -166,7 +166,7 @@ def test_a_worker_needs_converters_and_a_file_for_offsets(plugins):
     [
         param("offset.flush.interval.ms", "soon", "whole number", id="no number"),
         param("value.converter", "no.such.Converter", "No converter 'no.such.Converter'", id="unknown converter"),
-        param("value.converter", f"{HERE}:Route", "is a transform; a converter must be", id="not a converter"),
+        param("value.converter", f"{HERE}:Route", "is a transform, but a converter is required", id="not a converter"),
         param("value.converter.loud", "perhaps", "true or false", id="a converter's own key"),
         param("listeners", "nonsense", "is not a listener", id="no url"),
         param("listeners", "http://:99999", "is not a listener", id="no port"),

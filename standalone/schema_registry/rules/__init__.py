@@ -1,11 +1,11 @@
-"""What makes a schema valid, when two are the same, and whether a newer one may follow an older: one file a kind.
+"""Validity, equality and compatibility of schemas: one module per schema type.
 
     parsed = parse(schema, references)       raises DataError with the reason
-    parsed.text                              as it is stored: two that differ in spaces alone are one
-    parsed.normalized                        the same for two that mean the same
-    parsed.misfits(older)                    why what was written with the older schema cannot be read with this one: Misfits
+    parsed.text                              the stored text, identical for schemas that differ only in whitespace
+    parsed.normalized                        identical for equivalent schemas
+    parsed.misfits(older)                    why this schema cannot read data of the older one: Misfits
 
-Confluent's registry names each kind of misfit; so do we, because people search for these names.
+Misfits have the names of Confluent's registry, which users search for.
 """
 
 from standalone.errors import DataError
@@ -13,7 +13,7 @@ from standalone.schema_registry.schema import AVRO, JSON, PROTOBUF
 
 
 def parse(schema, references=None):
-    """A RegistrySchema with {name: RegistrySchema} of what it refers to. Raises DataError."""
+    """Parse a RegistrySchema with its references, {name: RegistrySchema}. Raises DataError."""
     if schema.kind == AVRO:
         from standalone.schema_registry.rules.avro import AvroSchema as found
     elif schema.kind == PROTOBUF:

@@ -1,4 +1,4 @@
-"""Avro: parsed by fastavro, held to another by the rules of schema resolution."""
+"""Avro: parsed by fastavro, compared by Avro's rules of schema resolution."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _NAMED = ("record", "error", "enum", "fixed")
 _READ_AS = {  # reader -> writers beside itself
     "long": ("int",), "float": ("int", "long"), "double": ("int", "long", "float"), "bytes": ("string",), "string": ("bytes",),
 }  # fmt: skip
-# Attributes in the order in which Java writes them; those that are not named come behind, aliases last.
+# Attributes in the order in which Java writes them; others follow, aliases last.
 _ORDER = {
     "record": ("doc", "fields"), "error": ("doc", "fields"), "enum": ("doc", "symbols", "default"), "fixed": ("doc", "size"),
     "array": ("items",), "map": ("values",),
@@ -41,7 +41,7 @@ class AvroSchema:
 
 
 def _check(schema):
-    """What fastavro lets pass and Java does not."""
+    """Errors that Java detects and fastavro does not."""
     if isinstance(schema, list):
         kinds = []
         for each in schema:
@@ -52,7 +52,7 @@ def _check(schema):
             if isinstance(kind, str):
                 kinds.append(f"{each.get('namespace', '')}.{each.get('name')}" if kind in _NAMED and isinstance(each, dict) else kind)
         if len(set(kinds)) < len(kinds):
-            raise DataError(f"The Avro schema is not valid: a type stands twice in the union {_dumped(kinds)}.")
+            raise DataError(f"The Avro schema is not valid: a type occurs twice in the union {_dumped(kinds)}.")
         return
     if not isinstance(schema, dict):
         return
@@ -107,7 +107,7 @@ def _json(text):
 def _told(error):
     said = str(error).rstrip(".") or type(error).__name__
     if isinstance(error, UnknownType):
-        return f"'{getattr(error, 'name', said)}' is the name of no type"
+        return f"'{getattr(error, 'name', said)}' is not a known type"
     return f"{said} is missing" if isinstance(error, KeyError) else said
 
 
@@ -115,7 +115,7 @@ def _dumped(found):
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
-# ---- as Java writes it
+# ---- canonical text, as Java writes it
 
 
 def _canonical(schema, space):
@@ -174,7 +174,7 @@ def _names(schema, space):
 
 
 def _without_order(found):
-    """The properties that are nobody's names in one order, whoever wrote them."""
+    """Custom properties in a fixed order."""
     if isinstance(found, dict):
         fixed = [key for key in ("type", "name", "namespace", "doc", "fields", "symbols", "items", "values", "size", "default") if key in found]
         rest = sorted(key for key in found if key not in fixed)
@@ -186,7 +186,7 @@ def _without_order(found):
 
 
 class _Reading:
-    """Of data of one schema with another; both hold their named types by full name."""
+    """Resolution of data of one schema with another; both have their named types by full name."""
 
     def __init__(self, reader_names, writer_names):
         self._readers, self._writers = reader_names, writer_names
@@ -249,7 +249,7 @@ class _Reading:
         ]
 
     def _names(self, reader, writer, path):
-        # As the specification has it: names without their namespaces count.
+        # As in the specification, names are compared without namespaces.
         if _last(reader["name"]) == _last(writer["name"]) or writer["name"] in _aliases(reader):
             return []
         return [Misfit("NAME_MISMATCH", f"{path}name", "The name of the type has changed", f"expected: {writer['name']}")]

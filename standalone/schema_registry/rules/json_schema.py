@@ -1,6 +1,6 @@
-"""JSON Schema: held to its metaschema, and to another schema by what documents it lets pass.
+"""JSON Schema: validated against its metaschema, and compared with another schema by the documents that each accepts.
 
-A schema of multiple keywords says multiple things at once: it is processed on as the things it says (`_Node`), and each is compared with its like.
+A schema with several keywords is a set of constraints (`_Node`); each is compared with its counterpart.
 """
 
 import json
@@ -39,7 +39,7 @@ class JsonSchema:
         return found.misfits
 
     def referred(self, where, top):
-        """(schema, its document) of a $ref; None where it leads nowhere."""
+        """(schema, its document) of a $ref; None if it cannot be resolved."""
         document, _, pointer = where.partition("#")
         if document:
             top = self._others.get(document, self._others.get(document.rpartition("/")[2]))
@@ -55,7 +55,7 @@ class JsonSchema:
         return at, top
 
     def _check(self, schema):
-        """That each $ref leads somewhere within, or to one of the references."""
+        """Check that each $ref resolves within the schema or to one of its references."""
         if isinstance(schema, dict):
             where = schema.get("$ref")
             if isinstance(where, str) and not where.startswith(("http://json-schema.org/", "https://json-schema.org/")):
@@ -70,7 +70,7 @@ class JsonSchema:
 
 
 def draft_of(raw):
-    """The validator of the draft that a schema names; of draft 7, which Confluent's registry means, where it names none."""
+    """The validator of a schema's draft; draft 7, the default of Confluent's registry, if it names none."""
     from jsonschema import Draft7Validator
     from jsonschema.validators import validator_for
 
@@ -110,7 +110,7 @@ class _Found:
 
 
 class _Node:
-    """One thing that a schema says: `kind` with its `raw` keywords, or all, any or one of `parts`."""
+    """One constraint of a schema: `kind` with its `raw` keywords, or all, any or one of `parts`."""
 
     def __init__(self, kind, raw, schema, top, parts=()):
         self.kind, self.raw, self.schema, self.top, self.parts = kind, raw, schema, top, parts
@@ -180,7 +180,7 @@ def _compare(older, newer, path, found, seen):
 
 
 def _limits(older, newer, path, found, keys):
-    """Of keys that hold a highest (max…) or a lowest value: a limit may be released, never be drawn."""
+    """Compare upper (max…) or lower limits: a limit may be relaxed, but not tightened."""
     for key in keys:
         before, after = older.raw.get(key), newer.raw.get(key)
         if before == after or after is None:
@@ -259,7 +259,7 @@ def _has_default(raw):
 
 
 def _rest_of(node, name):
-    """What a property has to be that is not named: True for anything, False for nothing, else its schema."""
+    """The constraint of unnamed properties: True for anything, False for nothing, else a schema."""
     import re
 
     for pattern, schema in (node.raw.get("patternProperties") or {}).items():
@@ -394,7 +394,7 @@ def _combined(older, newer, path, found, seen):
 
 
 def _matched(older, newer, path, seen):
-    """How many of the one's parts have a part of the other's to themselves that fits."""
+    """The size of the largest matching of parts of the one to compatible parts of the other."""
     edges = [[n for n, part in enumerate(newer.parts) if _fits(each, part, path, seen)] for each in older.parts]
     taken = {}
 

@@ -1,10 +1,10 @@
-"""Why one schema does not follow another."""
+"""A reason why one schema is incompatible with another."""
 
 from typing import NamedTuple
 
 
 class Misfit(NamedTuple):
-    kind: str  # the name that Confluent's registry gives it
+    kind: str  # its name in Confluent's registry
     path: str
     said: str
     more: str = ""

@@ -1,4 +1,4 @@
-"""Protobuf: compiled by protoc, held to another by what the wire format lets pass."""
+"""Protobuf: compiled by protoc, compared by the compatibility of the wire format."""
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as _F
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -8,7 +8,7 @@ from standalone.schema_registry.proto_text import text_of
 from standalone.schema_registry.rules.misfit import Misfit
 
 _INTEGERS = {_F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_BOOL, _F.TYPE_ENUM}
-# Kinds whose bytes are read alike.
+# Types with the same wire format.
 _ALIKE = (_INTEGERS, {_F.TYPE_SINT32, _F.TYPE_SINT64}, {_F.TYPE_STRING, _F.TYPE_BYTES}, {_F.TYPE_FIXED32, _F.TYPE_SFIXED32},
           {_F.TYPE_FIXED64, _F.TYPE_SFIXED64})  # fmt: skip
 _MESSAGES = (_F.TYPE_MESSAGE, _F.TYPE_GROUP)
@@ -39,7 +39,7 @@ class ProtobufSchema:
 
 
 class _Scope:
-    """What a name of a type stands for, without the package, which may differ between two versions of a file."""
+    """A type's name without the package, which may differ between versions of a file."""
 
     def __init__(self, schema):
         package = schema.file.package
@@ -122,7 +122,7 @@ def _oneofs(older, newer, before, after, path, found):
 
 
 def _oneof(field, message):
-    """The name of the oneof that a field is in; None for none, and for what only says that a field is optional."""
+    """The name of a field's oneof; None if it has none, or only the synthetic one of an optional field."""
     if field.HasField("oneof_index") and not field.proto3_optional:
         return message.oneof_decl[field.oneof_index].name
     return None

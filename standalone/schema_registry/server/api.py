@@ -1,7 +1,7 @@
-"""Confluent's REST API: the table of requests, and what each answers.
+"""Confluent's REST API: the table of requests and their handlers.
 
 A subject may hold an encoded slash, so paths are parsed before they are decoded. `/contexts/{context}/…` is the same API with another
-default context. Of Confluent's API this leaves out what serves its cloud and its enterprise edition: exporters, key encryption, tags.
+default context. Features of Confluent's cloud and enterprise edition are not implemented: exporters, key encryption, tags.
 """
 
 import json
@@ -27,7 +27,7 @@ _TAKEN = (CONTENT, "application/vnd.schemaregistry+json", "application/json", "a
 
 
 class Ask:
-    """One request: pieces of its path, its query, its JSON."""
+    """One request: path segments, query, JSON body."""
 
     def __init__(self, registry, method, pieces, query, body, context):
         self.registry, self.method, self.pieces, self._query, self.body, self._context = registry, method, pieces, query, body, context
@@ -249,7 +249,7 @@ def about(ask):
 
 
 _ANY = None
-_TABLE = {  # pieces of a path, _ANY for one that is a name -> {method: handler}
+_TABLE = {  # path segments, _ANY for a name -> {method: handler}
     (): {"GET": nothing},
     ("schemas",): {"GET": list_schemas},
     ("schemas", "types"): {"GET": types},
@@ -279,7 +279,7 @@ _TABLE = {  # pieces of a path, _ANY for one that is a name -> {method: handler}
 
 
 class Raw(str):
-    """An answer that is a string by itself, not one of JSON's."""
+    """A plain text response, not a JSON string."""
 
 
 def api(registry):

@@ -1,4 +1,4 @@
-"""What a request may carry, and what an answer shows: the JSON of Confluent's registry."""
+"""Request and response bodies: the JSON of Confluent's registry."""
 
 import base64
 
@@ -61,7 +61,7 @@ def version_of(text):
 
 
 def shown_schema(stored, registry, form=""):
-    """The schema by itself, as /schemas/ids/… answers."""
+    """The schema alone, for /schemas/ids/…."""
     shown = {"schema": text_of(stored, registry, form)}
     if stored.schema.kind != AVRO:
         shown["schemaType"] = stored.schema.kind
@@ -82,7 +82,7 @@ def shown_version(stored, registry, form=""):
 
 
 def text_of(stored, registry, form=""):
-    """Its text, or in the form asked for: `serialized` of Protobuf is its descriptor in base64, which Confluent's Python client reads."""
+    """The schema in the requested format: for Protobuf, `serialized` is its descriptor in base64, for Confluent's Python client."""
     if form == "serialized" and stored.schema.kind not in (AVRO, JSON):
         return base64.b64encode(registry.serialized(stored, stored.subject or _any_subject())).decode()
     return stored.schema.text

@@ -1,4 +1,4 @@
-"""The listener of the worker's own registry: it binds at once, is loaded with the first request, and serves from its own thread."""
+"""The listener of the embedded registry: it binds its port at start, loads the server on the first request, and runs in its own thread."""
 
 import logging
 import select
@@ -13,7 +13,7 @@ _STOP_SECONDS = 2.0
 
 
 class EmbeddedRegistry:
-    """`start` makes the file and takes the port, `stop` ends both. `url` is where it is."""
+    """`start` creates the file and binds the port, `stop` closes both. `url` is its address."""
 
     def __init__(self, path, listener, allowed_hosts=()):
         self._path, self._allowed = path, allowed_hosts
@@ -37,7 +37,7 @@ class EmbeddedRegistry:
             from standalone.schema_registry.server.store import Store
 
             if self._listener.scheme != "http":
-                raise StartError("embedded.registry.listener is served as http:// only: put a proxy with TLS before it, or leave it on this machine.")
+                raise StartError("embedded.registry.listener supports only http://. Put a TLS proxy in front of it, or bind it to localhost.")
             self._listener.bind()
             try:
                 self._store = Store(self._path)
@@ -53,7 +53,7 @@ class EmbeddedRegistry:
         return self
 
     def _serve(self):
-        # The first caller waits a moment for the server to be loaded; who never calls never pays.
+        # The server is loaded on the first request: a worker whose registry is unused does not pay for it.
         select.select([self._listener.socket, self._woken], [], [])
         if self._stopping:
             return

@@ -1,8 +1,8 @@
-"""Refusals with the codes of Confluent's registry: clients go by the code, people by the message."""
+"""Error responses with the codes of Confluent's registry, which clients evaluate."""
 
 
 class Refusal(Exception):
-    """`code` begins with the HTTP status: 40401 is a 404."""
+    """`code` starts with the HTTP status: 40401 is a 404."""
 
     def __init__(self, code, message):
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What may be registered, found and deleted: the meaning of Confluent's registry. Raises Refusal (refusals.py)."""
+"""Registers, finds and deletes schemas by the rules of Confluent's registry. Raises Refusal (refusals.py)."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ _MOST_PARSED = 500
 
 
 class Registry:
-    """Any thread may call; a change is one transaction of the store."""
+    """Thread-safe; each change is one transaction of the store."""
 
     def __init__(self, store):
         self._store = store
@@ -28,7 +28,7 @@ class Registry:
 
     # ---------------------------------------------------------------- register
     def register(self, subject, schema, metadata=None, rules=None, normalize=False, id=None, version=None):
-        """The Stored version: a new one, or the one that is the same schema."""
+        """The Stored version: a new one, or the existing one with the same schema."""
         with self._store:
             subject = self.alias(subject)
             self.settings.refuse_writes(subject)
@@ -74,7 +74,7 @@ class Registry:
         return version
 
     def alias(self, subject):
-        """The subject that this one is another name of."""
+        """The subject that this one is an alias of, or the subject itself."""
         named = self.settings.in_scope(subject).get("alias") if subject.name else None
         return Subject.of(named) if named else subject
 
@@ -89,7 +89,7 @@ class Registry:
             return False
         if stored.schema.text == schema.text:
             return True
-        if normalize or schema.kind == "PROTOBUF":  # comments and spaces are not part of what a .proto text says
+        if normalize or schema.kind == "PROTOBUF":  # comments and whitespace in .proto text are not significant
             try:
                 return self.parse(stored.schema, stored.subject).normalized == parsed.normalized
             except refusals.Refusal:
@@ -106,7 +106,7 @@ class Registry:
             raise refusals.incompatible(subject, f"[{', '.join(problems)}]")
 
     def _problems(self, parsed, versions, level, subject):
-        """Why the schema may not follow these versions, a string each."""
+        """The reasons why the schema is incompatible with these versions."""
         if level == "NONE" or not versions:
             return []
         held = reversed(versions) if level.endswith("_TRANSITIVE") else versions[-1:]
@@ -126,7 +126,7 @@ class Registry:
         return []
 
     def compatibility(self, subject, version, schema, normalize=False):
-        """Why the schema may not follow that version, or where it is None all that count."""
+        """The reasons why the schema is incompatible with a version; None: with all versions that the level includes."""
         subject = self.alias(subject)
         parsed = self.parse(schema, subject)
         level = self.settings.level(subject)
@@ -177,7 +177,7 @@ class Registry:
         raise refusals.schema_not_found()
 
     def by_id(self, id, subject=None):
-        """(context, Stored); in the subject's context, and where that is the default one and has it not, in any that has the subject."""
+        """(context, Stored) in the subject's context; if that is the default context and lacks it, in any context with the subject."""
         context = subject.context if subject else "."
         found = self._store.by_id(context, id)
         if found is None and subject is not None and subject.name and context == ".":
@@ -214,7 +214,7 @@ class Registry:
 
     # ---------------------------------------------------------------- delete
     def delete_subject(self, subject, permanent=False):
-        """The numbers of the versions that are gone."""
+        """Delete; returns the deleted version numbers."""
         with self._store:
             subject = self.alias(subject)
             every = self._store.versions(subject, deleted=True)
@@ -263,7 +263,7 @@ class Registry:
 
     # ---------------------------------------------------------------- parsing
     def parse(self, schema, subject):
-        """The parsed schema, with all that it refers to. Raises Refusal."""
+        """The parsed schema with its references. Raises Refusal."""
         references = self._references(schema, subject.context)
         key = schema, tuple(references.items())
         with self._lock:
@@ -281,7 +281,7 @@ class Registry:
         return found
 
     def _references(self, schema, context, found=None, path=()):
-        """{name: schema} of all that a schema refers to, what is needed first before who needs it. -1 is the newest version."""
+        """{name: schema} of a schema's direct and indirect references, dependencies first. -1 is the latest version."""
         found = {} if found is None else found
         for reference in schema.references:
             subject = Subject.of(reference.subject)
@@ -300,7 +300,7 @@ class Registry:
         return found
 
     def with_settled_references(self, schema, context="."):
-        """References to the newest version name it by its number from now on."""
+        """Replace references to the latest version by its number."""
         settled = []
         for each in schema.references:
             if each.version == -1:
@@ -312,7 +312,7 @@ class Registry:
         return replace(schema, references=tuple(settled))
 
     def serialized(self, stored, subject):
-        """Of a Protobuf schema: its FileDescriptorProto."""
+        """The FileDescriptorProto of a Protobuf schema."""
         return self.parse(stored.schema, subject).serialized
 
 
@@ -321,6 +321,6 @@ def _property(metadata, name):
 
 
 def _guid(schema, metadata, rules):
-    """The same for the same schema, in whatever registry."""
+    """The GUID of a schema, identical in all registries."""
     said = [schema.kind, schema.text, [asdict(each) for each in schema.references], metadata, rules]
     return str(uuid.UUID(hashlib.md5(json.dumps(said, sort_keys=True).encode(), usedforsecurity=False).hexdigest()))

@@ -1,4 +1,4 @@
-"""Compatibility and mode. What counts for a subject: its own, else its context's, else that of all, else the default."""
+"""Compatibility and mode. A subject uses its own setting, else its context's, else the global one, else the default."""
 
 from standalone.schema_registry.server import refusals
 from standalone.schema_registry.server.subjects import DEFAULT, Subject
@@ -20,7 +20,7 @@ class Settings:
 
     # ---------------------------------------------------------------- compatibility
     def config(self, subject=None, fall_back=False):
-        """What is set, as an answer shows it. Raises Refusal where a subject has nothing of its own, unless it is to fall back."""
+        """The setting for a response. Raises Refusal if a subject has none, unless the fallback is requested."""
         if subject is None:
             return {_LEVEL: "BACKWARD", **(self._store.setting(EVERYWHERE, CONFIG) or {})}
         found = self._store.setting(subject, CONFIG)
@@ -39,7 +39,7 @@ class Settings:
         return self.in_scope(subject)[_LEVEL]
 
     def set_config(self, subject, given):
-        """What was set, as it was given. A key that is not given stays as it is; one that is null is taken away."""
+        """Update the setting and return the request's keys. Missing keys stay unchanged; null removes a key."""
         level = given.get("compatibility", given.get(_LEVEL))
         if isinstance(level, str):
             level = level.upper()
@@ -57,7 +57,7 @@ class Settings:
         return {key: value for key, value in shown.items() if value is not None}
 
     def delete_config(self, subject):
-        """What was set until now."""
+        """Delete the setting and return it."""
         with self._store:
             found = self.config() if subject is None else self._store.setting(subject, CONFIG)
             if found is None:
@@ -109,12 +109,12 @@ class Settings:
         return found
 
     def forget(self, subject):
-        """When a subject is gone."""
+        """Called when a subject is deleted."""
         for name in (CONFIG, MODE):
             self._store.remove_setting(subject, name)
 
     def refuse_writes(self, subject):
-        """Raises Refusal where the subject may not be changed."""
+        """Raises Refusal if the subject is read-only."""
         mode = self.mode_in_scope(subject)
         if mode in ("READONLY", "READONLY_OVERRIDE"):
             raise refusals.not_permitted(f"Subject {subject} in context {subject.context} is in read-only mode")

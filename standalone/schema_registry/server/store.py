@@ -1,6 +1,6 @@
-"""What the registry remembers, in SQLite: schemas by id, versions of subjects, settings. What is answered is on the disk.
+"""The registry's SQLite store: schemas by id, versions of subjects, settings. Changes are on disk before the response is sent.
 
-An id belongs to a context and is given once. A version that is soft-deleted stays, and is shown to who asks for deleted ones.
+Ids are per context and never reused. Soft-deleted versions stay in the store and are shown on request.
 """
 
 import json
@@ -14,7 +14,7 @@ from standalone.private import make_private
 from standalone.schema_registry.schema import Reference, RegistrySchema
 from standalone.schema_registry.server.subjects import Subject
 
-with without("pandas"):  # 44 MB of memory, to know the SQL type of its timestamps
+with without("pandas"):  # saves 44 MB of memory: sqlite-utils imports it only for the SQL type of its timestamps
     from sqlite_utils import Database
 
 _TABLES = """
@@ -41,7 +41,7 @@ FROM versions v JOIN schemas s ON s.context = v.context AND s.id = v.id
 
 @dataclass(frozen=True)
 class Stored:
-    """A schema with its id; of a version of a subject, with these, too."""
+    """A schema with its id; for a version of a subject also with subject and version."""
 
     id: int
     guid: str
@@ -54,7 +54,7 @@ class Stored:
 
 
 class Store:
-    """One connection, one lock: `with store:` is a transaction, and nobody else's is between its steps."""
+    """One connection with one lock: `with store:` is an isolated transaction."""
 
     def __init__(self, path):
         self._path = path
@@ -95,7 +95,7 @@ class Store:
         return _stored(rows[0]) if rows else None
 
     def same(self, context, guid):
-        """The schema of that context that is this one, or None."""
+        """The stored schema of a context that equals this one, or None."""
         rows = self._rows("SELECT * FROM schemas WHERE context = ? AND guid = ?", context, guid)
         return _stored(rows[0]) if rows else None
 
@@ -104,7 +104,7 @@ class Store:
         return [(row["context"], _stored(row)) for row in self._rows("SELECT * FROM schemas WHERE guid = ? ORDER BY context", guid)]
 
     def add_schema(self, context, guid, schema, metadata, rules, id=None):
-        """The id that it is given, or the one that it is to have."""
+        """Store the schema with the next id, or with the given one; returns the id."""
         with self:
             rows = self._rows("SELECT last FROM counters WHERE context = ?", context)
             last = rows[0]["last"] if rows else 0
@@ -123,7 +123,7 @@ class Store:
 
     # ---------------------------------------------------------------- versions
     def versions(self, subject, deleted=False):
-        """Every version in order; with the soft-deleted ones, if wished."""
+        """All versions in order, optionally with the soft-deleted ones."""
         more = "" if deleted else " AND v.deleted = 0"
         rows = self._rows(f"{_SELECT} WHERE v.context = ? AND v.subject = ?{more} ORDER BY v.version", *subject)
         return [_stored(row) for row in rows]
@@ -138,7 +138,7 @@ class Store:
         return [_stored(row) for row in self._rows(f"{_SELECT} WHERE v.context = ? AND v.id = ?{more} ORDER BY v.subject, v.version", context, id)]
 
     def referring(self, subject, version):
-        """Ids of the schemas that refer to that version and are a version of something themselves."""
+        """Ids of the schemas that reference a version and are themselves a version of a subject."""
         found = []
         for each in self.all_versions():
             for reference in each.schema.references:
@@ -155,7 +155,7 @@ class Store:
         self._do("UPDATE versions SET deleted = 1 WHERE context = ? AND subject = ? AND version = ?", *subject, version)
 
     def remove_version(self, subject, version):
-        """For good; a schema that is not a version of anything any more goes, too."""
+        """Hard delete; also deletes the schema if no subject uses it any more."""
         self._do("DELETE FROM versions WHERE context = ? AND subject = ? AND version = ?", *subject, version)
         unused = "SELECT id FROM versions WHERE context = ?"
         self._do(f"DELETE FROM schemas WHERE context = ? AND id NOT IN ({unused})", subject.context, subject.context)

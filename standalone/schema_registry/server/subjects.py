@@ -1,4 +1,4 @@
-"""Names of subjects: `orders-value` is of the default context, `:.dev:orders-value` of the context .dev."""
+"""Subject names: `orders-value` is in the default context, `:.dev:orders-value` in the context .dev."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def valid(cls, text):
-        """The same, of what is to be registered."""
+        """The same for a subject to be registered."""
         found = cls.of(text)
         if not found.name or found.name in _RESERVED or any(ord(each) < 32 or ord(each) == 127 for each in text):
             raise refusals.invalid_subject(text)
@@ -34,7 +34,7 @@ class Subject(NamedTuple):
 
 
 def matches(subject, prefix):
-    """Whether a subject is listed under a prefix: `:*:a` asks in all contexts, `:.dev:a` in one, `a` in the default one."""
+    """Whether a subject has a prefix: `:*:a` matches in all contexts, `:.dev:a` in one, `a` in the default context."""
     if prefix.startswith(ANY):
         return subject.name.startswith(prefix[len(ANY) :])
     wanted = Subject.of(prefix)

@@ -1,10 +1,10 @@
-"""Values of registered schemas for people: JSON that is typed in becomes bytes, bytes become JSON, as Kafka's console tools for schemas do it.
+"""Converts JSON to serialized values of registered schemas and back, like the console tools of Confluent's registry.
 
     writer = Writer(client, "orders-value", RegistrySchema('"int"'))
     writer.data(7)                       ->  b"\\0\\0\\0\\0\\1\\x0e"
     Reader(client).value(b"\\0\\0\\0\\0\\1\\x0e")  ->  7
 
-A value that does not fit is a DataError, which names the place.
+A value that does not fit the schema raises DataError with the path.
 """
 
 from standalone.errors import SerializationError
@@ -13,7 +13,7 @@ from standalone.schema_registry.schema import AVRO, PROTOBUF
 
 
 class Writer:
-    """Of values of one schema, which is registered for the subject unless `register` is False: then it has to be there."""
+    """Serializes values with one schema. It is registered for the subject; with `register` False it must already be registered."""
 
     def __init__(self, client, subject, schema, register=True, normalize=False):
         self._head = head((client.register if register else client.id_of)(subject, schema, normalize))
@@ -26,14 +26,14 @@ class Writer:
 
 
 class Reader:
-    """Of values of whatever schema the registry has. What was asked for once is remembered."""
+    """Deserializes values with any schema of the registry. Schemas are cached."""
 
     def __init__(self, client):
         self._client = client
         self._codecs = {}
 
     def value(self, data, subject=None, headers=(), header=VALUE_HEADER):
-        """Of a record's bytes; those in the `header` of the list of headers name the schema, where there is one."""
+        """The value of a record's bytes; the `header`, if present, references the schema."""
         named = mark_in(headers, header)
         source = data if named is None else named
         mark, at = take_mark(source)
@@ -52,7 +52,7 @@ class Reader:
 
 
 def codec_of(schema, references):
-    """An object with `encode(value)` and `decode(data)`. Raises DataError where the schema is not valid."""
+    """An object with `encode(value)` and `decode(data)`. Raises DataError if the schema is invalid."""
     texts = {name: each.text for name, each in references.items()}
     if schema.kind == AVRO:
         from standalone.schema_registry.values.avro import AvroCodec as codec
@@ -64,5 +64,5 @@ def codec_of(schema, references):
 
 
 def shown_problem(error):
-    """One line of why bytes could not be read."""
+    """The error of an unreadable value, in one line."""
     return str(error) if isinstance(error, SerializationError) else f"{type(error).__name__}: {error}"

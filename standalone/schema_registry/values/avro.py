@@ -1,6 +1,6 @@
-"""Avro's JSON encoding: a value of a union stands with the name of its type, {"string": "x"}, and bytes are a string of their codes.
+"""Avro's JSON encoding: a union's value is wrapped with its type name, {"string": "x"}, and bytes are a string of their codes.
 
-What is typed in may leave the name of the type out where one type alone fits. Logical types are what is below them: a date is a number of days.
+Input may omit the type name if only one type fits. Logical types use their underlying type: a date is a number of days.
 """
 
 import io
@@ -169,7 +169,7 @@ def _kind(schema):
 
 
 def _named(name, schema, value, type_of):
-    """As fastavro is told which of a union's types is meant."""
+    """A union's value with fastavro's type hint."""
     return (name, value) if _kind(type_of(schema)) in ("record", "error", "enum", "fixed") else (_kind(type_of(schema)), value)
 
 

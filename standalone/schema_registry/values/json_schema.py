@@ -1,4 +1,4 @@
-"""JSON, held to a JSON Schema."""
+"""JSON, validated against a JSON Schema."""
 
 import json
 

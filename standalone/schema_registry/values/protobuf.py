@@ -8,7 +8,7 @@ from standalone.schema_registry.proto_files import MAIN, compile_proto
 
 
 class ProtobufCodec:
-    """Values are of the file's first message, unless the bytes say another."""
+    """Values are of the file's first message, unless the bytes name another one."""
 
     def __init__(self, text, references):
         files = compile_proto(text, references)
@@ -47,7 +47,7 @@ class ProtobufCodec:
 
 
 def _in_order(files):
-    """Names of files, what is imported first."""
+    """File names, imports first."""
     found = []
 
     def add(name):

@@ -83,7 +83,7 @@ def test_it_goes_on_where_it_was_left_and_deletes_what_was(setting):
     assert setting.holders() == [setting.old]
     send(setting, 20, 25)
     setting.sink.wait_committed()
-    assert "is there" in setting.ctl("--mapping", setting.mapping, "--delete")
+    assert "exists" in setting.ctl("--mapping", setting.mapping, "--delete")
     assert setting.holders() == [setting.new]
     assert setting.states() == {setting.second: "RUNNING"}
     setting.sink._names.clear()
@@ -93,9 +93,9 @@ def test_it_goes_on_where_it_was_left_and_deletes_what_was(setting):
 
 def test_what_cannot_be_done_is_told(setting):
     assert "--mapping" in setting.ctl(code=2)
-    assert "nothing to undo" in setting.ctl("--undo", code=1)
+    assert "Nothing to undo" in setting.ctl("--undo", code=1)
     setting.search.ask("PUT", f"/{setting.new}")
-    assert "has not made" in setting.ctl("--mapping", setting.mapping, code=1)
+    assert "was not created by reindex" in setting.ctl("--mapping", setting.mapping, code=1)
     setting.mapping.write_text("no")
     assert "not JSON" in setting.ctl("--mapping", setting.mapping, code=1)
 
@@ -123,8 +123,8 @@ def test_one_index_of_a_connector_that_writes_to_several(sink, tmp_path):
     send(sink.topic, 5)
     send(other, 5)
     wait_documents(other, numbers(5))
-    assert "say by --topic" in ctl("--mapping", mapping, code=1)
-    assert "out of the topics" in ctl("--mapping", mapping, "--topic", sink.topic)
+    assert "select one with --topic" in ctl("--mapping", mapping, code=1)
+    assert "from the topics" in ctl("--mapping", mapping, "--topic", sink.topic)
     assert sink.worker.herder.config(first)["topics"] == other
     wait_for(lambda: sink.worker.states(first)[0] == "RUNNING", what="the first connector to run again")
     send(sink.topic, 5, 9)
