@@ -67,8 +67,8 @@ def kcat(bootstrap, topic):
         said = run([*base, "-Q", "-t", f"{topic}:0:1"])  # it makes no topics: what is made for it has one partition
         same("the first offset", f"{topic} [0] offset 0", said.strip())
 
-    return {"create": None, "write": write, "read": read, "group": group, "times": times, "transaction": None, "configs": None,
-            "groups": None, "delete": None}  # fmt: skip
+    return {"create": None, "write": write, "read": read, "group": group, "share": None, "times": times, "transaction": None,
+            "configs": None, "groups": None, "delete": None}  # fmt: skip
 
 
 class JavaTools:
@@ -108,6 +108,22 @@ class JavaTools:
             said = self.tool(f"{tools}.ConsumerPerformance", *server, "--topic", topic, "--num-records", COUNT, "--group", f"{group}-perf")
             same("records of the perf tool", True, re.search(rf" {COUNT},", said) is not None)
 
+        def share():
+            shared, groups = f"{group}-share", f"{tools}.consumer.group.ShareGroupCommand"
+            entity = ("--entity-type", "groups", "--entity-name", shared)
+            self.tool(configs, *server, "--alter", *entity, "--add-config", "share.auto.offset.reset=earliest")
+            asked = ("--group", shared, "--max-messages", COUNT, "--timeout-ms", "30000", "--formatter-property", "print.key=true")
+            said = self.tool(f"{tools}.consumer.ConsoleShareConsumer", *server, "--topic", topic, *asked)
+            same("records", all_lines(), sorted(said.splitlines()))
+            same("listed", True, shared in self.tool(groups, *server, "--list").split())
+            rows = [line.split() for line in self.tool(groups, *server, "--describe", "--group", shared).splitlines() if line.startswith(shared)]
+            same("lag", [(str(partition), "0") for partition in range(3)], sorted((row[2], row[4]) for row in rows))
+            self.tool(groups, *server, "--reset-offsets", "--to-earliest", "--execute", "--topic", topic, "--group", shared)
+            said = self.tool(f"{tools}.ShareConsumerPerformance", *server, "--topic", topic, "--num-records", COUNT, "--group", shared)
+            same("records of the perf tool", True, re.search(rf" {COUNT},", said) is not None)
+            self.tool(groups, *server, "--delete-offsets", "--topic", topic, "--group", shared)
+            same("deleted", True, "successful" in self.tool(groups, *server, "--delete", "--group", shared))  # it ends with 0 if it fails, too
+
         def times():
             said = self.tool(f"{tools}.GetOffsetShell", *server, "--topic", topic, "--time", "earliest")
             same("offsets", [f"{topic}:{partition}:0" for partition in range(3)], said.split())
@@ -143,5 +159,5 @@ class JavaTools:
             for name in (topic, transactional):
                 self.tool(topics, *server, "--delete", "--topic", name)
 
-        return {"create": create, "write": write, "read": lambda: same("records", all_lines(), console()), "group": in_groups, "times": times,
-                "transaction": transaction, "configs": altered, "groups": looked, "delete": delete}  # fmt: skip
+        return {"create": create, "write": write, "read": lambda: same("records", all_lines(), console()), "group": in_groups, "share": share,
+                "times": times, "transaction": transaction, "configs": altered, "groups": looked, "delete": delete}  # fmt: skip

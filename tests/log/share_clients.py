@@ -92,8 +92,10 @@ class ShareMember:
         return answer
 
     def join(self):
-        """Until it has partitions: a coordinator may be on its way still."""
+        """Until it has partitions: a coordinator may be on its way still. A real Kafka makes the groups' topic when it is asked for one."""
         deadline = time.monotonic() + PATIENCE_SECONDS
+        request = metadata.FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=[self.group])
+        self.client.call(request, metadata.FindCoordinatorResponse)
         answer = self.heartbeat(0, [self.topic])
         while not self.assigned:
             assert time.monotonic() < deadline, answer
@@ -107,11 +109,11 @@ class ShareMember:
     # --- Records
 
     def request(self, acknowledged=(), wait_ms=0, most=500, is_exact=False, is_renewal=False, session=None, max_bytes=1 << 20):
-        """A ShareFetch; `acknowledged`: [(partition, first, last, what is said of them)]."""
+        """A ShareFetch; `acknowledged`: [(partition, first, last, acknowledge types)]."""
         Topic = messages.ShareFetchRequest.FetchTopic
         parts = {number: [] for number in (self.partitions if self.session == 0 else ())}
-        for number, first, last, said in acknowledged:
-            batch = Topic.FetchPartition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(said))
+        for number, first, last, types in acknowledged:
+            batch = Topic.FetchPartition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types))
             parts.setdefault(number, []).append(batch)
         partitions = [Topic.FetchPartition(partition_index=number, acknowledgement_batches=batches) for number, batches in parts.items()]
         return messages.ShareFetchRequest(
@@ -155,10 +157,10 @@ class ShareMember:
             assert time.monotonic() < deadline, "no records came"
         return found
 
-    def acknowledge(self, first, last, *said, partition=0, session=None, is_renewal=False):
+    def acknowledge(self, first, last, *types, partition=0, session=None, is_renewal=False):
         """The error code of the partition, or of the whole."""
         Topic = messages.ShareAcknowledgeRequest.AcknowledgeTopic
-        batch = Topic.AcknowledgePartition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(said or [ACCEPT]))
+        batch = Topic.AcknowledgePartition.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=list(types or [ACCEPT]))
         part = Topic.AcknowledgePartition(partition_index=partition, acknowledgement_batches=[batch])
         request = messages.ShareAcknowledgeRequest(
             version=self.version,

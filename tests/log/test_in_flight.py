@@ -1,4 +1,4 @@
-"""What of a partition a share group has under way equals a dict of records: each is acknowledged once or delivered again, and nothing is lost."""
+"""The in-flight records of a share-partition equal a dict of records: each is acknowledged once or delivered again, and none is lost."""
 
 import hypothesis.strategies as st
 import pytest
@@ -60,11 +60,18 @@ class InFlightMachine(RuleBasedStateMachine):
         first = self.log_end + hole
         self.batches.append((first, first + size - 1, kept))
 
-    @rule(member=st.sampled_from(MEMBERS), most=st.integers(1, 8), is_exact=st.booleans())
-    def fetch(self, member, most, is_exact):
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        most=st.integers(1, 8),
+        is_exact=st.booleans(),
+        size=st.sampled_from([None, 1, 3]),
+        limit=st.sampled_from([None, LIMIT]),
+    )
+    def fetch(self, member, most, is_exact, size, limit):
         offset = self.state.next_offset
         found = [each for each in self.batches if each[1] >= offset]
-        acquired = self.state.acquire(found, member, self.now + LOCK_SECONDS, most, LOCKS, is_exact)
+        acquired = self.state.acquire(found, member, self.now + LOCK_SECONDS, most, LOCKS, is_exact, size, limit)
+        assert acquired or self.state.next_offset != offset or offset >= self.log_end or self.state.is_full(LOCKS)
         got = [offset for run in acquired for offset in range(run.first, run.last + 1)]
         assert got == sorted(set(got))
         assert len(got) <= most or not is_exact
@@ -128,17 +135,17 @@ class InFlightMachine(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(MEMBERS))
     def leave(self, member):
-        self.state.release(member)
+        self.state.release(member, LIMIT)
         for offset in range(self.start, self.end):
-            record = self.records[offset]
-            if record[0] == ACQUIRED and record[2] == member:
-                record[:] = [AVAILABLE, record[1] - 1, None, None]
+            if self.records[offset][0] == ACQUIRED and self.records[offset][2] == member:
+                self.free(offset)
+        self.touched()
 
     @rule(data=st.data())
     def delete_old_records(self, data):
         self.first = data.draw(st.integers(self.first, self.log_end))
         self.batches = [each for each in self.batches if each[1] >= self.first]
-        self.state.begin_at(self.first)
+        self.state.start_at(self.first)
         for new in range(self.end, self.first):
             self.records[new] = [ARCHIVED, 0, None, None]
         self.start, self.end = max(self.start, self.first), max(self.end, self.first)
@@ -168,7 +175,7 @@ class InFlightMachine(RuleBasedStateMachine):
             record = self.records[offset]
             assert row == record or (row[0] == record[0] and row[0] in OVER)
         unfinished = [offset for offset in range(self.start, self.end) if self.records[offset][0] not in OVER]
-        assert self.state.unfinished(self.log_end) == len(unfinished) + max(self.log_end - self.end, 0)
+        assert self.state.lag(self.log_end) == len(unfinished) + max(self.log_end - self.end, 0)
         for before, run in zip(self.state.runs, self.state.runs[1:]):
             assert before[2:] != run[2:], "neighbours that are alike are one run"
 
@@ -189,9 +196,11 @@ def test_a_record_that_was_delivered_too_often_is_archived():
     "said, left",
     [
         param([ACCEPT], (10, []), id="all accepted"),
-        param([RELEASE], (0, [Run(0, 9, AVAILABLE, 1)]), id="all released"),
-        param([ACCEPT] * 4 + [RELEASE] * 2 + [REJECT] * 4, (4, [Run(4, 5, AVAILABLE, 1), Run(6, 9, ARCHIVED, 1)]), id="each its own"),
-        param([RENEW] * 10, (0, [Run(0, 9, ACQUIRED, 1, "ann", 77)]), id="renewed"),
+        param([RELEASE], (0, [Run(0, 9, AVAILABLE, 1, batch=(0, 9))]), id="all released"),
+        param(
+            [ACCEPT] * 4 + [RELEASE] * 2 + [REJECT] * 4, (4, [Run(4, 5, AVAILABLE, 1, batch=(0, 9)), Run(6, 9, ARCHIVED, 1)]), id="each its own"
+        ),
+        param([RENEW] * 10, (0, [Run(0, 9, ACQUIRED, 1, "ann", 77, (0, 9))]), id="renewed"),
         param([GAP], (10, []), id="no records there"),
     ],
 )
@@ -204,25 +213,61 @@ def test_what_is_said_of_records(said, left):
 
 def test_an_exact_limit_cuts_batches_and_no_new_record_comes_while_too_many_are_under_way():
     state = InFlight(0)
-    assert acquire(state, 0, 9, most=4, is_exact=True) == [(0, 3, 1)]
-    assert acquire(state, 0, 9, most=4, locks=6, is_exact=True) == [(4, 5, 1)]
+    assert acquire(state, 0, 9, most=4, is_record_limit=True) == [(0, 3, 1)]
+    assert acquire(state, 0, 9, most=4, locks=6, is_record_limit=True) == [(4, 5, 1)]
     assert state.is_full(6)
     acknowledge(state, 2, 2, RELEASE)
-    assert acquire(state, 0, 9, most=4, locks=6, is_exact=True) == [(2, 2, 2)]
+    assert acquire(state, 0, 9, most=4, locks=6, is_record_limit=True) == [(2, 2, 2)]
     acknowledge(state, 0, 3, ACCEPT)
-    assert acquire(state, 0, 9, most=4, locks=6, is_exact=True) == [(6, 9, 1)]
+    assert acquire(state, 0, 9, most=4, locks=6, is_record_limit=True) == [(6, 9, 1)]
 
 
 def test_available_records_of_a_batch_that_was_cut_come_though_too_many_are_under_way():
     state = InFlight(0)
-    acquire(state, 0, 9, most=4, is_exact=True)
+    acquire(state, 0, 9, most=4, is_record_limit=True)
     acknowledge(state, 0, 3, RELEASE)
     assert acquire(state, 0, 9, locks=4) == [(0, 3, 2)]
+
+
+def deliver_until_archived(state, size, limit):
+    """The offsets of each delivery of a batch that is always released."""
+    found = []
+    while state.start < size:
+        runs = state.acquire([(0, size - 1, True)], "ann", LOCK_SECONDS, 1000, 1000, limit=limit)
+        found.append([offset for run in runs for offset in range(run.first, run.last + 1)])
+        state.release("ann", limit)
+    return found
+
+
+def test_records_that_were_delivered_often_come_in_smaller_parts_and_at_last_alone():
+    """What Kafka 4.3 does: see tests/log/test_share_groups.py."""
+    assert deliver_until_archived(InFlight(0), 5, 5) == [[0, 1, 2, 3, 4]] * 3 + [[0, 1], [0], [1], [2, 3], [2], [3], [4], [4]]
+    assert [len(each) for each in deliver_until_archived(InFlight(0), 64, 10)[:11]] == [64, 64, 64, 64, 64, 32, 16, 8, 4, 1, 1]
+    assert deliver_until_archived(InFlight(0), 3, 2) == [[0, 1, 2]] * 2
+
+
+def test_new_records_do_not_come_with_records_that_were_delivered_often():
+    state = InFlight(0)
+    for _ in range(2):
+        acquire(state, 0, 3, limit=4)
+        state.release("ann", 4)
+    assert acquire(state, 0, 9, limit=4) == [(0, 1, 3)]
+    assert acquire(state, 2, 9, limit=4) == [(2, 3, 3)]
+    assert acquire(state, 4, 9, limit=4) == [(4, 9, 1)]
+
+
+def test_the_batch_size_of_a_fetch_divides_new_records_between_batches_of_the_log():
+    state = InFlight(0)
+    batches = [(first, first + 1, True) for first in range(0, 10, 2)]
+    runs = state.acquire(batches, "ann", LOCK_SECONDS, 100, 1000, batch_size=3)
+    assert [(run.first, run.last) for run in runs] == [(0, 3), (4, 7), (8, 9)]
+    state.release("ann", 5)
+    assert [(run.first, run.last, run.batch) for run in state.runs] == [(0, 3, (0, 3)), (4, 7, (4, 7)), (8, 9, (8, 9))]
 
 
 def test_a_state_that_knows_more_than_the_log_is_cut():
     state = InFlight(8, [(8, 9, AVAILABLE, 1), (10, 12, ACKNOWLEDGED, 1)])
     state.end_at(10)
-    assert (state.start, state.runs) == (8, [Run(8, 9, AVAILABLE, 1)])
+    assert (state.start, state.runs) == (8, [Run(8, 9, AVAILABLE, 1, batch=(8, 9))])
     state.end_at(3)
     assert (state.start, state.runs) == (3, [])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func franz(bootstrap, topic string) map[string]func(context.Context) error {
@@ -110,6 +111,92 @@ func franz(bootstrap, topic string) map[string]func(context.Context) error {
 			sum := int64(0)
 			offsets.Each(func(each kadm.OffsetResponse) { sum += each.At })
 			return want("committed", perCodec*len(codecs), sum)
+		},
+		"share": func(ctx context.Context) error {
+			shared := topic + "-share"
+			reset := kmsg.IncrementalAlterConfigsRequestResourceConfig{Name: "share.auto.offset.reset", Value: kadm.StringPtr("earliest")}
+			resource := kmsg.IncrementalAlterConfigsRequestResource{ResourceType: kmsg.ConfigResourceTypeGroupConfig, ResourceName: shared}
+			resource.Configs = append(resource.Configs, reset)
+			asked := kmsg.NewPtrIncrementalAlterConfigsRequest()
+			asked.Resources = append(asked.Resources, resource)
+			c, a, err := client(kgo.ConsumeTopics(topic), kgo.ShareGroup(shared))
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if answer, err := asked.RequestWith(ctx, c); err != nil {
+				return err
+			} else if err := want("error of the configs", 0, answer.Resources[0].ErrorCode); err != nil {
+				return err
+			}
+			found, released := seen{}, seen{}
+			for !found.all() {
+				fetches := c.PollFetches(ctx)
+				if err := fetches.Err(); err != nil {
+					return fmt.Errorf("after %d records: %w", len(found), err)
+				}
+				for _, each := range fetches.Records() {
+					if each.Key[len(each.Key)-1] == '7' && !released[string(each.Value)] {
+						released[string(each.Value)] = true
+						each.Ack(kgo.AckRelease)
+						continue
+					}
+					each.Ack(kgo.AckAccept)
+					if err := found.add(each.Value); err != nil {
+						return err
+					}
+				}
+			}
+			if err := found.check(); err != nil {
+				return err
+			}
+			if err := c.FlushAcks(ctx); err != nil {
+				return err
+			}
+			if err := want("released", perCodec*len(codecs)/10, len(released)); err != nil {
+				return err
+			}
+			described, err := a.DescribeShareGroups(ctx, shared)
+			if err != nil {
+				return err
+			}
+			if err := want("members", 1, len(described[shared].Members)); err != nil {
+				return err
+			}
+			c.Close()
+			return admin(func(a *kadm.Client) error {
+				groups, err := a.DescribeShareGroupOffsets(ctx, shared)
+				if err != nil {
+					return err
+				}
+				for partition := range int32(3) {
+					each, _ := groups[shared].Offsets.Lookup(topic, partition)
+					if err := want("lag", 0, each.Lag); err != nil {
+						return err
+					}
+				}
+				offsets := kadm.Offsets{}
+				offsets.AddOffset(topic, 0, 5, -1)
+				if altered, err := a.AlterShareGroupOffsets(ctx, shared, offsets); err != nil {
+					return err
+				} else if err := altered.Error(); err != nil {
+					return err
+				}
+				if groups, err = a.DescribeShareGroupOffsets(ctx, shared); err != nil {
+					return err
+				}
+				each, _ := groups[shared].Offsets.Lookup(topic, 0)
+				if err := want("start offset", 5, each.StartOffset); err != nil {
+					return err
+				}
+				if deleted, err := a.DeleteShareGroupOffsets(ctx, shared, topic); err != nil {
+					return err
+				} else if err := deleted.Error(); err != nil {
+					return err
+				}
+				_, err = a.DeleteGroup(ctx, shared)
+				return err
+			})
 		},
 		"times": func(ctx context.Context) error {
 			return admin(func(a *kadm.Client) error {

@@ -17,7 +17,7 @@ const (
 )
 
 var (
-	names    = []string{"create", "write", "read", "group", "times", "transaction", "configs", "groups", "delete"}
+	names    = []string{"create", "write", "read", "group", "share", "times", "transaction", "configs", "groups", "delete"}
 	codecs   = []string{"none", "gzip", "snappy", "lz4", "zstd"}
 	errNone  = errors.New("none")
 	clients  = map[string]func(bootstrap, topic string) map[string]func(context.Context) error{"franz-go": franz, "sarama": saramas, "kafka-go": kafkaGo}

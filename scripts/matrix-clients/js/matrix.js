@@ -66,6 +66,7 @@ const operations = {
     const offsets = await withAdmin((admin) => admin.fetchOffsets({ groupId: group, topics: [topic] }))
     same('committed', perCodec * codecs.length, offsets[0].partitions.reduce((sum, each) => sum + Number(each.offset), 0))
   },
+  share: null,
   times: () => withAdmin(async (admin) => {
     const ends = await admin.fetchTopicOffsets(topic)
     const at = await admin.fetchTopicOffsetsByTimestamp(topic, base + 500)

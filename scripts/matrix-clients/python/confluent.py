@@ -3,7 +3,7 @@
 import sys
 import time
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import AcknowledgeType, Consumer, ConsumerGroupTopicPartitions, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from operations import BASE, CODECS, NAMES, PER_CODEC, all_records, same, told, value
 
@@ -66,6 +66,29 @@ def in_group():
         reader.close()
 
 
+def share():
+    shared = f"{topic}-share"
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, shared, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+    with ShareConsumer({"bootstrap.servers": bootstrap, "group.id": shared, "share.acknowledgement.mode": "explicit"}) as reader:
+        reader.subscribe([topic])
+        accepted, again = [], set()
+        deadline = time.monotonic() + SECONDS
+        while len(accepted) < PER_CODEC * len(CODECS) and time.monotonic() < deadline:
+            for message in reader.poll(0.5):
+                same("error", None, message.error())
+                is_first = message.key().endswith(b"7") and message.key() not in again
+                reader.acknowledge(message, AcknowledgeType.RELEASE if is_first else AcknowledgeType.ACCEPT)
+                if is_first:
+                    again.add(message.key())
+                else:
+                    accepted.append((message.key(), message.value(), message.headers()))
+            same("acknowledged", {None}, {None, *reader.commit_sync(SECONDS).values()})
+    all_records(accepted)
+    same("released", PER_CODEC * len(CODECS) // 10, len(again))
+
+
 def times():
     reader = consumer()
     found = reader.offsets_for_times([TopicPartition(topic, number, BASE + 500) for number in range(3)], SECONDS)
@@ -115,5 +138,5 @@ def delete():
         future.result(SECONDS)
 
 
-for name, work in zip(NAMES, (create, write, read, in_group, times, transaction, configs, groups, delete)):
+for name, work in zip(NAMES, (create, write, read, in_group, share, times, transaction, configs, groups, delete)):
     print(name, told(work), flush=True)

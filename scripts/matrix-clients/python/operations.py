@@ -5,7 +5,7 @@ import traceback
 BASE = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PER_CODEC = 200
-NAMES = ("create", "write", "read", "group", "times", "transaction", "configs", "groups", "delete")
+NAMES = ("create", "write", "read", "group", "share", "times", "transaction", "configs", "groups", "delete")
 
 
 def value(number):
@@ -25,7 +25,9 @@ def all_records(found):
 
 
 def told(work):
-    """"ok", or what went wrong, in a line."""
+    """"ok", "none" (the client has no such thing), or what went wrong, in a line."""
+    if work is None:
+        return "none"
     try:
         work()
     except Exception as error:

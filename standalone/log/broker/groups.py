@@ -48,7 +48,7 @@ class Group:
     @property
     def holds_nothing(self):
         if self.share is not None:
-            return self.share.holds_nothing
+            return self.share.is_unused
         return self.is_empty and not self._promised and not self.offsets and not self.commits.is_waiting
 
     @property

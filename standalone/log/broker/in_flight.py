@@ -1,10 +1,10 @@
-"""A partition's in-flight records of a share group: which member has them, how often each was delivered, and which are done (KIP-932).
+"""The in-flight records of a share-partition: their states, delivery counts and acquisition locks (KIP-932).
 
-Offsets below `start` are done. From there to below `end`, each record is available, acquired by a member until a deadline, acknowledged, or
-archived: rejected, delivered too often, or no record at all. Neighbours in the same state form a run. From `end` on nothing was acquired
-yet. Nothing here waits, writes or reads a clock.
+Records before the share-partition start offset, `start`, are complete. Each record from `start` to before `end` is AVAILABLE, ACQUIRED by a member
+until a deadline, ACKNOWLEDGED or ARCHIVED: rejected, delivered too often, or not a record to deliver. Neighbours with the same state form a run. No
+record from `end` on was ever acquired. This module does no I/O and reads no clock.
 
-Each change creates a new list of runs, so that it can be undone if the write fails: `before = state.mark()` and `state.take_back(before)`.
+Each change makes a new list of runs, so a change that cannot be stored can be undone: `before = state.snapshot()` and `state.restore(before)`.
 """
 
 from bisect import bisect_right
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from standalone.log.broker.refusal import Refusal, codes
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # acknowledgement types
-_OVER = (ACKNOWLEDGED, ARCHIVED)
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # acknowledge types
+_TERMINAL = (ACKNOWLEDGED, ARCHIVED)
 
 
 class Run(NamedTuple):
@@ -24,7 +24,8 @@ class Run(NamedTuple):
     state: int
     count: int = 0  # deliveries, including the current one
     member: str | None = None
-    deadline: float | None = None
+    deadline: float | None = None  # of the acquisition lock
+    batch: tuple | None = None  # (first, last) of the in-flight batch: the new records that one fetch acquired
 
     @property
     def size(self):
@@ -33,9 +34,9 @@ class Run(NamedTuple):
 
 class InFlight:
     def __init__(self, start, rows=()):
-        """`rows` is the result of `rows()`."""
+        """`rows` are those of `rows()`. Each becomes an in-flight batch."""
         self.start = start
-        self.runs = _joined([Run(*row) for row in rows])
+        self.runs = [Run(*row, batch=tuple(row[:2])) for row in rows]
 
     @property
     def end(self):
@@ -43,77 +44,93 @@ class InFlight:
 
     @property
     def next_offset(self):
-        """The first record that may be acquired, if it exists."""
+        """Where to fetch next: the first available record, or `end`."""
         return next((run.first for run in self.runs if run.state == AVAILABLE), self.end)
 
-    def is_full(self, most):
-        """Whether no new records may be acquired, with a limit of `most` in flight."""
-        return self.end - self.start >= most and self.next_offset == self.end
+    def is_full(self, max_locks):
+        """Whether no record can be acquired: `max_locks` are in flight, and none of them is available."""
+        return self.end - self.start >= max_locks and self.next_offset == self.end
 
     @property
     def deadline(self):
-        """When the first lock expires; None if there is none."""
+        """When the first acquisition lock expires; None if no record is acquired."""
         return min((run.deadline for run in self.runs if run.state == ACQUIRED), default=None)
 
-    def unfinished(self, log_end):
-        """How many of the partition's records are not done."""
-        return max(log_end - self.end, 0) + sum(run.size for run in self.runs if run.state not in _OVER)
+    def lag(self, log_end):
+        """How many of the partition's records are not complete."""
+        return max(log_end - self.end, 0) + sum(run.size for run in self.runs if run.state not in _TERMINAL)
 
     def rows(self):
-        """The rows to store. Acquired records become available: after a crash no member would acknowledge them."""
+        """For the store. Acquired records are stored as available, without the current delivery: after a crash nobody acknowledges them."""
         kept = [(r.first, r.last, AVAILABLE, r.count - 1) if r.state == ACQUIRED else (r.first, r.last, r.state, r.count) for r in self.runs]
         while kept and kept[-1][2:] == (AVAILABLE, 0):
             kept.pop()
         return kept
 
-    def mark(self):
+    def snapshot(self):
         return self.start, self.runs
 
-    def take_back(self, mark):
-        self.start, self.runs = mark
+    def restore(self, snapshot):
+        self.start, self.runs = snapshot
 
-    # --- Delivering
+    # --- Acquiring
 
-    def acquire(self, batches, member, deadline, most, locks, is_exact=False):
-        """Acquire available records in `batches` for the member; return the runs (first, last, whether to deliver them), in order.
+    def acquire(self, batches, member, deadline, max_records, max_locks, is_record_limit=False, batch_size=None, limit=None):
+        """Acquire available records of `batches`: (first, last, whether to deliver it) of the log's batches, in order. Returns the acquired runs.
 
-        Acquires about `most` records: whole batches until there are that many, or exactly that many if `is_exact`. Starts no new batch once
-        `locks` records are in flight. Records that are not delivered, and offsets between batches, are archived.
+        Acquires whole batches until they have `max_records`, or exactly that many if `is_record_limit`. Begins no new batch while `max_locks` records
+        are in flight. Archives batches that are not delivered, and offsets between batches. After `batch_size` new records begins another in-flight
+        batch.
+
+        `limit` is the delivery count limit. From half of it on, ever fewer records of an in-flight batch are delivered together; the last delivery of
+        a record is of that record alone. So a record that its consumers fail on does not archive its neighbours.
         """
-        acquired, room = [], most
-        for first, last, is_kept in batches:
+        acquired = _Acquired(member, deadline, max_records, is_record_limit, limit)
+        begin = self.end  # of the in-flight batch
+        for first, last, is_delivered in batches:
             first = max(first, self.start)
-            if is_exact or self.end - self.start >= locks:
-                last = min(last, max(self.start + locks, self.end) - 1)
-            if room <= 0 or first > max(last, self.end):
+            if is_record_limit or self.end - self.start >= max_locks:
+                last = min(last, max(self.start + max_locks, self.end) - 1)
+            if acquired.is_throttled:
+                last = min(last, self.end - 1)
+            if acquired.is_complete or first > max(last, self.end):
                 break
             if last < first:
                 continue
-            self._reach(first, last, is_kept, room if is_exact else None)
-            if not is_kept:
+            if batch_size and first - begin >= batch_size and first >= self.end:
+                acquired.end_batch(self._set_batch(begin))
+                begin = self.end
+            self._extend(first, last, is_delivered, acquired.room if is_record_limit else None)
+            if not is_delivered:
                 self._change(first, last, lambda run: run._replace(state=ARCHIVED) if run.state == AVAILABLE else run)
                 continue
             for run in self._available(first, last):
-                if is_exact and run.size > room:
-                    run = run._replace(last=run.first + room - 1)
-                taken = Run(run.first, run.last, ACQUIRED, run.count + 1, member, deadline)
-                self._change(run.first, run.last, lambda _, taken=taken: taken)
-                acquired.append(taken)
-                room -= run.size
-                if is_exact and room <= 0:
+                for taken in acquired.take(run, self):
+                    self._change(taken.first, taken.last, lambda _, taken=taken: taken)
+                if acquired.is_complete:
                     break
+        self._set_batch(begin)
         self._advance()
-        return acquired
+        return acquired.runs
 
-    def _reach(self, first, last, is_kept, room):
-        """Create runs up to `last`, or for as many new records as wanted."""
+    def highest_count(self, batch):
+        """The highest delivery count of the available records of an in-flight batch."""
+        at, found = self._at(batch[0]), 0
+        while at < len(self.runs) and self.runs[at].first <= batch[1]:
+            if self.runs[at].state == AVAILABLE and self.runs[at].batch == batch:
+                found = max(found, self.runs[at].count)
+            at += 1
+        return found
+
+    def _extend(self, first, last, is_delivered, room):
+        """Move `end` behind `last`, or behind `room` new records."""
         if first > self.end:
             self._add(Run(self.end, first - 1, ARCHIVED))
         begin = max(first, self.end)
         if room is not None:
             last = min(last, begin + room - 1)
         if last >= begin:
-            self._add(Run(begin, last, AVAILABLE if is_kept else ARCHIVED))
+            self._add(Run(begin, last, AVAILABLE if is_delivered else ARCHIVED))
 
     def _add(self, run):
         if self.runs and _alike(self.runs[-1], run):
@@ -128,10 +145,17 @@ class InFlight:
             run._replace(first=max(run.first, first), last=min(run.last, last)) for run in found if run.state == AVAILABLE and run.last >= first
         ]
 
-    # --- Acknowledging
+    def _set_batch(self, begin):
+        """The records from `begin` on that are in no in-flight batch yet form one. Returns the batch."""
+        batch, at = (begin, self.end - 1), self._at(begin)
+        found = [run._replace(batch=batch) if run.batch is None and run.state not in _TERMINAL else run for run in self.runs[at:]]
+        self.runs = [*self.runs[:at], *found]
+        return batch
+
+    # --- Acknowledging, releasing, expiring
 
     def acknowledge(self, member, batches, limit, deadline):
-        """`batches`: (first, last, the type for each, or for all). Applies all, or none and raises Refusal. Renewed locks get `deadline`."""
+        """`batches`: (first, last, acknowledge types: one for all, or one each). Renewed locks expire at `deadline`. A Refusal changes nothing."""
         spans = [span for batch in batches if batch[1] >= self.start for span in self._spans(*batch)]
         if not spans:
             return
@@ -143,7 +167,7 @@ class InFlight:
                 first, last, kind = spans[at]
                 first, stop = max(first, rest), min(last, run.last)
                 if run.state != ACQUIRED or run.member != member:
-                    raise Refusal(codes.InvalidRecordStateError, f"Not all of the offsets {first} to {last} are acquired by member {member}.")
+                    raise Refusal(codes.InvalidRecordStateError, f"Member {member} has not acquired all records from offset {first} to {last}.")
                 if rest < first:
                     pieces.append(run._replace(first=rest, last=first - 1))
                 pieces.append(_after(run._replace(first=first, last=stop), kind, limit, deadline))
@@ -156,58 +180,58 @@ class InFlight:
         self.runs = [*self.runs[:low], *_joined(pieces), *self.runs[high:]]
         self._advance()
 
-    def _spans(self, first, last, said):
-        """(first, last, type) of neighbours with the same type, from the start onward."""
+    def _spans(self, first, last, types):
+        """(first, last, acknowledge type) of neighbours with the same type, from `start` on."""
         if max(first, self.start) >= self.end:
-            raise Refusal(codes.InvalidRecordStateError, f"Offset {first} was not acquired.")
+            raise Refusal(codes.InvalidRecordStateError, f"The record at offset {first} is not acquired.")
         if last >= self.end:
-            raise Refusal(codes.InvalidRequestError, f"Offset {last} is after the last one that was acquired, {self.end - 1}.")
+            raise Refusal(codes.InvalidRequestError, f"Offset {last} is after the last acquired offset {self.end - 1}.")
         skipped = max(self.start - first, 0)
-        if len(said) == 1:
-            return [(first + skipped, last, said[0])]
+        if len(types) == 1:
+            return [(first + skipped, last, types[0])]
         found, begin = [], first + skipped
-        for kind, alike in groupby(said[skipped:]):
+        for kind, alike in groupby(types[skipped:]):
             end = begin + sum(1 for _ in alike)
             found.append((begin, end - 1, kind))
             begin = end
         return found
 
-    def release(self, member):
-        """Make the member's records available again, as if never delivered; return whether there were any."""
-        return self._set_free(lambda run: run.member == member, lambda run: Run(run.first, run.last, AVAILABLE, run.count - 1))
+    def release(self, member, limit):
+        """Release all records that the member has acquired. Returns whether there were any. The delivery counts, as in Kafka since 4.3."""
+        return self._release(lambda run: run.member == member, limit)
 
     def expire(self, now, limit):
-        """Release expired locks; return whether there were any."""
-        return self._set_free(lambda run: run.deadline <= now, lambda run: _released(run, limit))
+        """Release the records whose acquisition locks have expired. Returns whether there were any."""
+        return self._release(lambda run: run.deadline <= now, limit)
 
-    def _set_free(self, chosen, freed):
-        found = [freed(run) if run.state == ACQUIRED and chosen(run) else run for run in self.runs]
+    def _release(self, chosen, limit):
+        found = [_released(run, limit) if run.state == ACQUIRED and chosen(run) else run for run in self.runs]
         is_changed = any(new is not old for new, old in zip(found, self.runs))
         if is_changed:
             self.runs = _joined(found)
             self._advance()
         return is_changed
 
-    def begin_at(self, log_start):
-        """Earlier records were deleted from the log."""
+    def start_at(self, log_start):
+        """The log deleted the records before `log_start`."""
         if log_start > self.start:
             self.start = log_start
             self.runs = [run._replace(first=max(run.first, log_start)) for run in self.runs if run.last >= log_start]
             self._advance()
 
     def end_at(self, log_end):
-        """The log was truncated."""
+        """The log lost the records from `log_end` on."""
         self.start = min(self.start, log_end)
         self.runs = [run._replace(last=min(run.last, log_end - 1)) for run in self.runs if run.first < log_end]
 
     # --- Helpers
 
     def _at(self, offset):
-        """The index of the run that contains the offset."""
+        """The index of the run with the offset."""
         return max(bisect_right(self.runs, offset, key=_first) - 1, 0)
 
     def _change(self, first, last, changed):
-        """Replace each run, or part of one, from `first` to `last` by the result of `changed`."""
+        """Apply `changed` to each run, or part of one, from `first` to `last`."""
         low = max(self._at(first) - 1, 0)
         high = min(bisect_right(self.runs, last, key=_first) + 1, len(self.runs))
         pieces = []
@@ -223,13 +247,13 @@ class InFlight:
         self.runs = [*self.runs[:low], *_joined(pieces), *self.runs[high:]]
 
     def _advance(self):
-        over = 0
+        complete = 0
         for run in self.runs:
-            if run.state not in _OVER:
+            if run.state not in _TERMINAL:
                 break
-            self.start, over = run.last + 1, over + 1
-        if over:
-            self.runs = self.runs[over:]
+            self.start, complete = run.last + 1, complete + 1
+        if complete:
+            self.runs = self.runs[complete:]
 
 
 def _first(run):
@@ -237,11 +261,11 @@ def _first(run):
 
 
 def _alike(before, run):
-    return before[2:] == run[2:] or (before.state == run.state and run.state in _OVER)
+    return before[2:] == run[2:] or (before.state == run.state and run.state in _TERMINAL)
 
 
 def _joined(runs):
-    """Join neighbours in the same state."""
+    """The runs, with neighbours that are alike joined."""
     found = []
     for run in runs:
         if found and _alike(found[-1], run):
@@ -260,4 +284,72 @@ def _after(run, kind, limit, deadline):
 
 
 def _released(run, limit):
-    return Run(run.first, run.last, ARCHIVED if run.count >= limit else AVAILABLE, run.count)
+    return run._replace(state=ARCHIVED if run.count >= limit else AVAILABLE, member=None, deadline=None)
+
+
+class _Acquired:
+    """What one fetch acquires."""
+
+    def __init__(self, member, deadline, max_records, is_record_limit, limit):
+        self.runs = []
+        self.room = max_records
+        self.is_complete = max_records <= 0
+        self._member = member
+        self._deadline = deadline
+        self._is_record_limit = is_record_limit
+        self._limit = limit or 0
+        self._throttled_from = max(2, (self._limit + 1) // 2)
+        self._batch = None  # the in-flight batch of the last run
+        self._begin_batch(False)
+
+    @property
+    def is_throttled(self):
+        """Whether it has part of an in-flight batch whose records were delivered often. Then it acquires no other one."""
+        return self._is_batch_throttled and self._taken > 0
+
+    def take(self, run, in_flight):
+        """The acquired run, or part of one, in a list; [] if the fetch is complete before it."""
+        if run.batch != self._batch:
+            if self.is_throttled:
+                return self._complete()
+            self._batch = run.batch
+            self._begin_batch(bool(self._limit and run.batch) and in_flight.highest_count(run.batch) >= self._throttled_from)
+            if self._is_batch_throttled and self.runs:
+                return self._complete()
+        size = min(run.size, self.room) if self._is_record_limit else run.size
+        if self._is_batch_throttled:
+            size = self._throttled(run, size)
+            if not size:
+                return self._complete()
+        taken = Run(run.first, run.first + size - 1, ACQUIRED, run.count + 1, self._member, self._deadline, run.batch)
+        self._taken += size
+        self.room -= size
+        if self.runs and self.runs[-1].last + 1 == taken.first and self.runs[-1][2:] == taken[2:]:
+            self.runs[-1] = self.runs[-1]._replace(last=taken.last)
+        else:
+            self.runs.append(taken)
+        is_alone = self._limit > 2 and taken.count == self._limit
+        self.is_complete = self.room <= 0 or (self._is_batch_throttled and (is_alone or self._taken == self._most))
+        return [taken]
+
+    def end_batch(self, batch):
+        """The new records that it has form an in-flight batch."""
+        if self.runs and self.runs[-1].batch is None:
+            self.runs[-1] = self.runs[-1]._replace(batch=batch)
+
+    def _begin_batch(self, is_throttled):
+        self._is_batch_throttled = is_throttled
+        self._taken = 0  # records of the in-flight batch
+        self._most = None  # of them, if it is throttled
+
+    def _throttled(self, run, size):
+        """How many records of the run are acquired."""
+        if self._limit > 2 and run.count == self._limit - 1:
+            return 0 if self._taken else 1
+        if run.count >= self._throttled_from and self._most is None:
+            self._most = max(1, (run.batch[1] - run.batch[0] + 1) >> (run.count - self._throttled_from + 1))
+        return min(size, self._most - self._taken) if self._most and self._most > self._taken else size
+
+    def _complete(self):
+        self.is_complete = True
+        return []

@@ -1,4 +1,4 @@
-"""Who of a share group's members reads which partitions. A partition may have many readers: their records are divided when they are fetched.
+"""The assignor of share groups. It may assign a partition to many members: each record is acquired by one of them when they fetch.
 
 assign(members, partitions) -> {member: set of partitions}: `members` is {member: set of topics}, `partitions` {topic: count}.
 """
@@ -7,9 +7,9 @@ NAME = "simple"
 
 
 def simple(members, partitions):
-    """Each partition has a reader and each member, as far as there are partitions, something to read, both as evenly as can be."""
+    """Assign each partition to at least one member, and to each member at least one partition if there is one. Both are balanced."""
     assigned = {member: set() for member in members}
-    by_topics = {}  # members that read the same
+    by_topics = {}  # members with the same subscription
     for member in sorted(members):
         by_topics.setdefault(frozenset(members[member]), []).append(member)
     for topics, readers in by_topics.items():

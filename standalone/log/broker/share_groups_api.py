@@ -1,6 +1,6 @@
-"""ShareGroupHeartbeat, ShareGroupDescribe, and Describe-, Alter- and DeleteShareGroupOffsets (KIP-932): one function a request.
+"""ShareGroupHeartbeat, ShareGroupDescribe, DescribeShareGroupOffsets, AlterShareGroupOffsets and DeleteShareGroupOffsets (KIP-932).
 
-Each gets the node, the call it answers and the decoded request, and returns the response. What a share group does is in share_group.py.
+Each function gets the node, its call and the decoded request, and returns the response. share_group.py has the share group itself.
 """
 
 import uuid
@@ -26,9 +26,9 @@ _NO_ID = uuid.UUID(int=0)
 
 
 def heartbeat(node, call, request):
-    """Version 1: joining, continuing and leaving."""
+    """Version 1."""
     if not request.group_id:
-        raise Refusal(codes.InvalidGroupIdError, "A group needs an id.")
+        raise Refusal(codes.InvalidGroupIdError, "The group id is empty.")
     for name in request.subscribed_topic_names or ():
         call.require(TOPIC, name)
     share = node.groups.share(request.group_id)
@@ -55,7 +55,7 @@ def heartbeat(node, call, request):
 
 
 def _by_topic(node, partitions):
-    """[(topic, numbers of its partitions)] of the topics that there are."""
+    """[(topic, numbers of its partitions)], without deleted topics."""
     numbers = {}
     for name, number in sorted(partitions):
         numbers.setdefault(name, []).append(number)
@@ -110,7 +110,7 @@ def _member(node, call, Member, members, member):
 
 
 def describe_offsets(node, call, request):
-    """Versions 0-1. Where the group begins in each partition; -1, if it never read it. From version 1 on the lag, too."""
+    """Versions 0-1. The share-partition start offsets; -1 for a partition that the group never fetched. With version 1 also the lag."""
     Group = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
     groups = []
     for wanted in request.groups:
@@ -153,7 +153,7 @@ def _offsets(node, call, share, name, numbers):
 
 
 def alter_offsets(node, call, request):
-    """Version 0. Not while the group has members."""
+    """Version 0. Only for a group without members."""
     Topic = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
     share = _without_members(node, request.group_id)
     topics = []
@@ -174,7 +174,7 @@ def alter_offsets(node, call, request):
 
 
 def delete_offsets(node, call, request):
-    """Version 0. Whole topics; not while the group has members."""
+    """Version 0. Only for a group without members."""
     Topic = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
     share = _without_members(node, request.group_id)
     topics = []

@@ -1,7 +1,7 @@
-"""Members of a share group (KIP-932): the log divides the partitions, members follow by heartbeats.
+"""The members of a share group (KIP-932). The log assigns the partitions; members get their assignments in heartbeat responses.
 
-A change of members, subscriptions or partitions begins a new epoch of the group, and each member has its new assignment with its next heartbeat:
-as partitions are shared, nobody gives anything up first. Members live in memory: after a restart of the log they join again.
+A change of members, subscriptions or partitions begins a new group epoch. Each member gets its new assignment with its next heartbeat; it need not
+wait until others revoke partitions, as partitions are shared. Members are in memory only: they rejoin after a restart of the log.
 """
 
 from standalone.log.broker import share_assignor
@@ -9,7 +9,7 @@ from standalone.log.broker.member_sessions import MemberSessions
 from standalone.log.broker.refusal import Refusal, codes
 
 EMPTY, STABLE = "Empty", "Stable"
-JOIN, LEAVE = 0, -1  # epochs that a member sends
+JOIN, LEAVE = 0, -1  # member epochs in requests
 MAX_MEMBERS = 200  # Kafka's default of group.share.max.size
 
 
@@ -20,18 +20,18 @@ class ShareMember:
         self.rack = None
         self.epoch = self.previous_epoch = 0
         self.topics = frozenset()
-        self.sent = None  # the assignment that it was told last
+        self.sent = None  # the assignment in the last response that had one
         self.deadline = 0.0
 
 
 class ShareMembers(MemberSessions):
-    """`topics` are the log's; `configs()` gives the group's; times are the clock's monotonic seconds."""
+    """`topics` are the log's; `configs()` returns the group's configs; times are monotonic seconds of the clock."""
 
     def __init__(self, topics, clock, timers, configs):
         self.epoch = 0
         self.members = {}
         self._assigned = {}  # member id -> set of partitions
-        self._partitions = {}  # the topics of all subscriptions, as the assignment knows them
+        self._partitions = {}  # of all subscribed topics, as of the assignment
         self._topics = topics
         self._clock = clock
         self._timers = timers
@@ -47,12 +47,12 @@ class ShareMembers(MemberSessions):
     # --- Heartbeats
 
     def heartbeat(self, request, client):
-        """(member, its assignment or None if it knows it); no member if it left. Refusal: it is fenced, unknown or asks for what is not there."""
+        """(member, its assignment), without assignment if it has not changed; (None, None) if the member left. Refusal: it is fenced or unknown."""
         if request.member_epoch == LEAVE:
             self._remove(self._known(request.member_id))
             return None, None
         if request.member_epoch < JOIN:
-            raise Refusal(codes.InvalidRequestError, f"A member of a share group has no epoch {request.member_epoch}.")
+            raise Refusal(codes.InvalidRequestError, f"{request.member_epoch} is not an epoch of a share group member.")
         member = self._joining(request, client) if request.member_epoch == JOIN else self._continuing(request)
         if request.rack_id is not None:
             member.rack = request.rack_id
@@ -72,7 +72,7 @@ class ShareMembers(MemberSessions):
         return member, assignment
 
     def still_true(self, member, request):
-        """As of ConsumerMembers: a function that any thread may call. None if this heartbeat told or learned something."""
+        """As in ConsumerMembers: a function for any thread, or None if this heartbeat changed something."""
         epoch, changes = self.epoch, self._topics.changes
         if request.subscribed_topic_names is not None or request.rack_id is not None or request.member_epoch != epoch:
             return None
@@ -87,13 +87,13 @@ class ShareMembers(MemberSessions):
 
     def _joining(self, request, client):
         if not request.member_id:
-            raise Refusal(codes.InvalidRequestError, "A member of a share group gives itself an id.")
+            raise Refusal(codes.InvalidRequestError, "The member id is empty. Members of share groups choose their own ids.")
         member = self.members.get(request.member_id)
         if member is None:
             if not request.subscribed_topic_names:
-                raise Refusal(codes.InvalidRequestError, "A member that joins names the topics that it reads.")
+                raise Refusal(codes.InvalidRequestError, "A member must subscribe to topics when it joins.")
             if len(self.members) >= MAX_MEMBERS:
-                raise Refusal(codes.GroupMaxSizeReachedError, f"The group has {MAX_MEMBERS} members and takes no more.")
+                raise Refusal(codes.GroupMaxSizeReachedError, f"The group has {MAX_MEMBERS} members already.")
             member = self.members[request.member_id] = ShareMember(request.member_id, client)
             self._begin_session(member)
         return member
@@ -106,8 +106,8 @@ class ShareMembers(MemberSessions):
 
     def _continuing(self, request):
         member = self._known(request.member_id)
-        if request.member_epoch not in (member.epoch, member.previous_epoch):  # the answer that raised it may have been lost
-            raise Refusal(codes.FencedMemberEpochError, f"The member is at epoch {member.epoch}, it sent {request.member_epoch}.")
+        if request.member_epoch not in (member.epoch, member.previous_epoch):  # the response with the new epoch may have been lost
+            raise Refusal(codes.FencedMemberEpochError, f"The member's epoch is {member.epoch}, not {request.member_epoch}.")
         if request.member_epoch != member.epoch:
             member.sent = None
         return member
@@ -115,7 +115,7 @@ class ShareMembers(MemberSessions):
     # --- The assignment
 
     def _present(self):
-        """{topic: count of its partitions} of all subscriptions."""
+        """{topic: number of its partitions} of all subscribed topics."""
         names = set().union(*(member.topics for member in self.members.values()))
         found = {name: self._topics.get(name) for name in names}
         return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}

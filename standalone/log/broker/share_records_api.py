@@ -1,6 +1,6 @@
-"""ShareFetch, ShareAcknowledge (KIP-932): records for the members of a share group, and what became of them.
+"""ShareFetch and ShareAcknowledge (KIP-932).
 
-Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
+Each function gets the node, its call and the decoded request. It returns the response, or None if it answers the call later.
 """
 
 from standalone.log.broker import lookup
@@ -13,43 +13,44 @@ from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.segments import FileSlice
 from standalone.log.broker.share_sessions import FINAL, INITIAL
 
-RECORD_LIMIT = 1  # how records are acquired: exactly so many, or (0) whole batches
+RECORD_LIMIT = 1  # the acquire mode with an exact limit of records; 0 acquires whole batches
 READ_COMMITTED = "read_committed"
 
 
 def share_fetch(node, call, request):
-    """Versions 1-2. First what is acknowledged with it, then records; waits up to max wait for min bytes.
+    """Versions 1-2. Applies the acknowledgements, then acquires records. Waits up to max wait for min bytes.
 
-    Where a record is available the batch that holds it comes, and with it those behind it, as far as max bytes and max records go. Left out: the
-    batch size, which asks for acknowledgements of about so many records; runs of records are as long as they are alike.
+    Reads from the first available record on, up to max bytes and max records.
     """
     group = _group(node, request)
-    acknowledged = [(topic.topic_id, part.partition_index) for topic in request.topics for part in topic.partitions if part.acknowledgement_batches]
+    acknowledged = [
+        (topic.topic_id, part.partition_index) for topic in request.topics for part in topic.partitions if part.acknowledgement_batches
+    ]
     epoch, member = request.share_session_epoch, request.member_id
     is_renewal = call.version >= 2 and request.is_renew_ack
     if is_renewal and any((request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)):
-        raise Refusal(codes.InvalidRequestError, "A share fetch that renews locks fetches nothing: its limits are 0.")
+        raise Refusal(codes.InvalidRequestError, "The limits of a ShareFetch that renews acquisition locks must be 0.")
     if epoch == INITIAL:
         if acknowledged:
-            raise Refusal(codes.InvalidRequestError, "A share session that begins has nothing to acknowledge.")
+            raise Refusal(codes.InvalidRequestError, "The first request of a share session has acknowledgements.")
         session = _open(node, call, group, member)
     elif epoch == FINAL:
         session = node.share_sessions.get(group.id, member)
         if request.topics and not acknowledged:
-            raise Refusal(codes.InvalidRequestError, "A share session that ends fetches nothing.")
+            raise Refusal(codes.InvalidRequestError, "The last request of a share session adds partitions.")
     else:
-        session = node.share_sessions.go_on(group.id, member, epoch)
+        session = node.share_sessions.next_epoch(group.id, member, epoch)
     outcome = _acknowledge(node, call, group, request, is_renewal)
     if epoch == FINAL:
         _close(node, group, member)
         keys = []
     else:
-        keys = _name_partitions(node, session, request)
+        keys = _update_session(node, session, request)
     _ShareFetch(node, call, request, group, [] if is_renewal else keys, outcome).begin()
 
 
-def _name_partitions(node, session, request):
-    """The keys to be fetched. Those that there are not are told of their error once, and are no part of the session."""
+def _update_session(node, session, request):
+    """The keys to fetch. An unknown partition gets its error once; it does not become part of the session."""
     unknown = []
     for topic in request.topics:
         known = node.topics.by_id(topic.topic_id)
@@ -70,11 +71,11 @@ def share_acknowledge(node, call, request):
     group = _group(node, request)
     epoch, member = request.share_session_epoch, request.member_id
     if epoch == INITIAL:
-        raise Refusal(codes.InvalidShareSessionEpochError, "A share session begins with a fetch.")
+        raise Refusal(codes.InvalidShareSessionEpochError, "The first request of a share session must be a ShareFetch.")
     if epoch == FINAL:
         node.share_sessions.get(group.id, member)
     else:
-        node.share_sessions.go_on(group.id, member, epoch)
+        node.share_sessions.next_epoch(group.id, member, epoch)
     outcome = _acknowledge(node, call, group, request, call.version >= 2 and request.is_renew_ack)
     if epoch == FINAL:
         _close(node, group, member)
@@ -101,7 +102,7 @@ def share_acknowledge(node, call, request):
 
 def _group(node, request):
     if not request.group_id or not request.member_id:
-        raise Refusal(codes.InvalidRequestError, "A share group and its member need ids.")
+        raise Refusal(codes.InvalidRequestError, "The group id or the member id is empty.")
     return node.groups.share(request.group_id)
 
 
@@ -147,8 +148,8 @@ def _acknowledge(node, call, group, request, is_renewal):
             key = topic.topic_id, part.partition_index
             try:
                 batches = _checked(part.acknowledgement_batches, is_renewal)
-                if not group.configs()["share.renew.acknowledge.enable"] and any(RENEW in said for *_, said in batches):
-                    raise Refusal(codes.InvalidRecordStateError, "The group's share.renew.acknowledge.enable is false: no lock is renewed.")
+                if not group.configs()["share.renew.acknowledge.enable"] and any(RENEW in types for *_, types in batches):
+                    raise Refusal(codes.InvalidRecordStateError, "The group's share.renew.acknowledge.enable is false.")
                 share = _share_partition(node, call, group, *key)
             except Refusal as refusal:
                 outcome[key] = refusal
@@ -160,15 +161,15 @@ def _acknowledge(node, call, group, request, is_renewal):
 
 
 def _checked(batches, is_renewal):
-    """[(first, last, what is said)]"""
+    """[(first, last, acknowledge types)]"""
     found, after = [], -1
     for batch in batches:
-        first, last, said = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if not after < first <= last:
-            raise Refusal(codes.InvalidRequestError, f"Offsets {first} to {last} do not follow offset {after}.")
-        if len(said) not in (1, last - first + 1) or not all(0 <= kind <= (RENEW if is_renewal else RENEW - 1) for kind in said):
-            raise Refusal(codes.InvalidRequestError, f"What is said of the offsets {first} to {last} makes no sense.")
-        found.append((first, last, said))
+            raise Refusal(codes.InvalidRequestError, f"The offsets {first} to {last} are not a range after offset {after}.")
+        if len(types) not in (1, last - first + 1) or not all(0 <= kind <= (RENEW if is_renewal else RENEW - 1) for kind in types):
+            raise Refusal(codes.InvalidRequestError, f"The acknowledge types for the offsets {first} to {last} are invalid.")
+        found.append((first, last, types))
         after = last
     return found
 
@@ -177,7 +178,7 @@ def _checked(batches, is_renewal):
 
 
 class _ShareFetch:
-    """One share fetch, which may wait in multiple partitions."""
+    """A ShareFetch. It may wait for records of several partitions."""
 
     def __init__(self, node, call, request, group, keys, acknowledged):
         self._node = node
@@ -185,9 +186,9 @@ class _ShareFetch:
         self._request = request
         self._group = group
         turn = max(request.share_session_epoch, 0) % len(keys) if keys else 0
-        self._keys = keys[turn:] + keys[:turn]  # so that each partition is first once
+        self._keys = keys[turn:] + keys[:turn]  # each partition is the first one in turn
         self._acknowledged = acknowledged
-        self._is_exact = call.version >= 2 and request.share_acquire_mode == RECORD_LIMIT
+        self._is_record_limit = call.version >= 2 and request.share_acquire_mode == RECORD_LIMIT
         self._answers = {}  # (topic id, partition) -> PartitionData
         self._waits_in = []
         self._timer = None
@@ -214,19 +215,19 @@ class _ShareFetch:
         self._call.on_hang_up = self._give_up
 
     def wake(self, more=None):
-        """Records came, or are available again; or there is nothing to wait for."""
+        """There are new records or available ones, or a partition was removed."""
         if not self._is_over:
             self._is_ready()
 
     def _is_ready(self):
-        """Whether it is answered."""
+        """Answer if there is enough. Returns whether it did."""
         try:
             there = 0
             for share in self._shares():
-                share.in_flight.begin_at(share.partition.start)
+                share.in_flight.start_at(share.partition.start)
                 there += share.partition.available(share.in_flight.next_offset, self._bound(share.partition))
         except Refusal:
-            self._answer()  # an error is answered at once
+            self._answer()  # errors are not delayed
             return True
         if there and there >= min(self._request.min_bytes, self._request.max_bytes):
             self._take()
@@ -247,14 +248,14 @@ class _ShareFetch:
             self._timer.cancel()
 
     def _take(self):
-        """Acquire what can be."""
+        """Acquire records."""
         Part = ShareFetchResponse.ShareFetchableTopicResponse.PartitionData
-        room, most = self._request.max_bytes, self._request.max_records
+        room, max_records = self._request.max_bytes, self._request.max_records
         for key in self._keys:
             part = self._part(Part, key)
             try:
                 share = _share_partition(self._node, self._call, self._group, *key)
-                part.records, acquired = self._read(share, room, most, is_first=not self._answers)
+                part.records, acquired = self._read(share, room, max_records, is_first=not self._answers)
             except Refusal as refusal:
                 part.error_code, part.error_message = refusal.code, refusal.message
                 self._answers[key] = part
@@ -267,14 +268,14 @@ class _ShareFetch:
             ]
             self._answers[key] = part
             room = max(room - part.records.length, 0)
-            most -= sum(run.size for run in acquired)
-            if most <= 0:
+            max_records -= sum(run.size for run in acquired)
+            if max_records <= 0:
                 return
 
-    def _read(self, share, room, most, is_first):
-        """(FileSlice, runs that are acquired), or (None, ())."""
+    def _read(self, share, room, max_records, is_first):
+        """(FileSlice, acquired runs), or (None, ())."""
         partition, in_flight = share.partition, share.in_flight
-        in_flight.begin_at(partition.start)
+        in_flight.start_at(partition.start)
         bound, locks = self._bound(partition), self._group.configs()["share.partition.max.record.locks"]
         while (offset := in_flight.next_offset) < bound and not in_flight.is_full(locks):
             piece, found = partition.read_batches(offset, room, is_first, bound)
@@ -282,7 +283,8 @@ class _ShareFetch:
                 break
             seen = []
             batches = self._batches(partition, found, seen, piece)
-            acquired = self._group.acquire(share, batches, self._request.member_id, most, self._is_exact)
+            member_id, size = self._request.member_id, self._request.batch_size
+            acquired = self._group.acquire(share, batches, member_id, max_records, self._is_record_limit, size)
             if acquired:
                 begin = next(at for at, header in seen if header.last_offset >= acquired[0].first)
                 end = next(at + header.size for at, header in reversed(seen) if header.base_offset <= acquired[-1].last)
@@ -292,16 +294,16 @@ class _ShareFetch:
         return None, ()
 
     def _batches(self, partition, found, seen, piece):
-        """For InFlight.acquire; `seen` gets the (position, header) of each that it took."""
+        """The batches for InFlight.acquire. `seen` gets the (position, header) of each one that it has read."""
         aborted = None
         for at, header in found:
             seen.append((at, header))
-            is_kept = header.count > 0 and not header.is_control
-            if is_kept and header.is_transactional and self._is_committed_only:
+            is_delivered = header.count > 0 and not header.is_control
+            if is_delivered and header.is_transactional and self._is_committed_only:
                 if aborted is None:
                     aborted = partition.aborted.between(header.base_offset, partition.last_stable_offset)
-                is_kept = not any(row.producer_id == header.producer_id and row.first <= header.base_offset <= row.last for row in aborted)
-            yield header.base_offset, header.last_offset, is_kept
+                is_delivered = not any(row.producer_id == header.producer_id and row.first <= header.base_offset <= row.last for row in aborted)
+            yield header.base_offset, header.last_offset, is_delivered
 
     def _part(self, Part, key):
         refusal = self._acknowledged.get(key)

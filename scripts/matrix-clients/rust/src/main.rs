@@ -109,7 +109,7 @@ async fn main() {
     let given: Vec<String> = std::env::args().skip(1).collect();
     let [bootstrap, topic] = given.as_slice() else { panic!("usage: matrix BOOTSTRAP TOPIC") };
     let client = ClientBuilder::new(vec![bootstrap.clone()]).build().await.expect("a connection");
-    for name in ["create", "write", "read", "group", "times", "transaction", "configs", "groups", "delete"] {
+    for name in ["create", "write", "read", "group", "share", "times", "transaction", "configs", "groups", "delete"] {
         let work = async {
             match name {
                 "create" => create(&client, topic).await.map(|_| true),
