@@ -423,7 +423,7 @@ def test_a_converter_takes_its_keys_from_where_it_is_named(plugins):
         param({"what": "1"}, "what is not a key of this connector", id="unknown"),
         param({**CHAIN, "transforms.h.fields": "x"}, "Did you mean transforms.h.field", id="a transform's key"),
         param({"transforms.h.field": "x"}, "'transforms' does not list 'h'", id="a transform that is not listed"),
-        param({"value.converter.loud": "true"}, "name value.converter here, too", id="a converter's key without the converter"),
+        param({"value.converter.loud": "true"}, "set value.converter here, too", id="a converter's key without the converter"),
     ],
 )
 def test_a_connectors_key_without_effect_is_warned_about(plugins, worker, props, message):

@@ -109,7 +109,7 @@ def test_a_state_that_a_later_version_wrote_is_refused(tmp_path):
     state = State(tmp_path, SYSTEM).open()
     state._ask(lambda db: db.execute("PRAGMA user_version = 99") and None)
     state.close()
-    with pytest.raises(StartError, match="later version"):
+    with pytest.raises(StartError, match="newer version"):
         State(tmp_path, SYSTEM).open()
 
 
@@ -126,6 +126,6 @@ def test_liveness_is_told_by_the_threads_that_matter(tmp_path):
             asks = threading.Thread(target=lambda: found.append(worker.process.health_problem(0.05)))
             asks.start()
             asks.join(PATIENCE_SECONDS)
-        assert "connector's state" in found[0]
+        assert "state of its connectors" in found[0]
         assert worker.process.health_problem(5) is None
     assert "has ended" in worker.process.health_problem(0.05)

@@ -35,7 +35,8 @@ def settings(worker):
 def _is_plain(worker):
     """Whether the settings are known already: a config provider's value is not, and a cluster's session also needs our modules."""
     known = {key: value for key, value in worker.items() if key.startswith("spark.") or key == "tasks.run.on"}
-    return not any("${" in value for value in known.values()) and not is_cluster(known.get("spark.master", "local")) and known.get("tasks.run.on") != "cluster"
+    on_cluster = known.get("tasks.run.on") == "cluster" or is_cluster(known.get("spark.master", "local"))
+    return not on_cluster and not any("${" in value for value in known.values())
 
 
 def _configs(files):
