@@ -1,4 +1,4 @@
-"""The keys of JdbcSource, by Confluent's names, and a few of our own."""
+"""The configuration keys of JdbcSource: Confluent's, and a few of our own."""
 
 import re
 
@@ -21,7 +21,7 @@ def topic_prefix(name, value):
 
 
 def mappings(name, value):
-    """Entries of the form pattern:column, the pattern a regular expression of a table's full name."""
+    """Entries pattern:column, where the pattern is a regular expression for full table names."""
     for each in value or ():
         pattern, _, column = each.rpartition(":")
         if not pattern or not column.strip("[]|"):
@@ -30,7 +30,7 @@ def mappings(name, value):
 
 
 def list_mappings(name, value):
-    """Entries of the form pattern:[column|column], the pattern a regular expression of a table's full name."""
+    """Entries pattern:[column|column], where the pattern is a regular expression for full table names."""
     mappings(name, value)
     for each in value or ():
         listed = re.search(r":\[([^\[\]]*)\]$", each)
@@ -72,16 +72,16 @@ def _options():
         "table.whitelist",
         LIST,
         MEDIUM,
-        "The tables to read, by their names; all others are left. Together with no other of the four filters.",
+        "The names of the tables to read; all others are ignored. Cannot be combined with the other three filters.",
         default=[],
         group=_DATABASE,
     )
-    yield Option("table.blacklist", LIST, MEDIUM, "The tables to leave, by their names.", default=[], group=_DATABASE)
+    yield Option("table.blacklist", LIST, MEDIUM, "The names of tables to ignore.", default=[], group=_DATABASE)
     yield Option(
         "table.include.list",
         LIST,
         MEDIUM,
-        "Regular expressions of the full names of the tables to read.",
+        "Regular expressions for the full names of the tables to read.",
         default=[],
         check=patterns_compile,
         group=_DATABASE,
@@ -90,7 +90,7 @@ def _options():
         "table.exclude.list",
         LIST,
         MEDIUM,
-        "Regular expressions of the full names of the tables to leave.",
+        "Regular expressions for the full names of tables to ignore.",
         default=[],
         check=patterns_compile,
         group=_DATABASE,
@@ -99,7 +99,7 @@ def _options():
         "catalog.pattern",
         STRING,
         MEDIUM,
-        "Only tables of catalogs that fit this pattern of SQL's LIKE; an empty one: those without a catalog.",
+        "Read only tables in catalogs that match this LIKE pattern; an empty pattern selects tables without a catalog.",
         default=None,
         group=_DATABASE,
     )
@@ -107,30 +107,26 @@ def _options():
         "schema.pattern",
         STRING,
         HIGH,
-        "Only tables of schemas that fit this pattern of SQL's LIKE; an empty one: those without a schema.",
+        "Read only tables in schemas that match this LIKE pattern; an empty pattern selects tables without a schema.",
         default=None,
         group=_DATABASE,
     )
-    yield Option("numeric.precision.mapping", BOOLEAN, LOW, "The older way to say numeric.mapping=precision_only.", default=False, group=_DATABASE)
+    yield Option("numeric.precision.mapping", BOOLEAN, LOW, "The older form of numeric.mapping=precision_only.", default=False, group=_DATABASE)
     yield Option(
-        "numeric.mapping", STRING, LOW, "What NUMERIC columns become. none: Connect's Decimal; precision_only: whole numbers where there are no "
-        "decimals and "
-        "they fit; best_fit: also doubles where 18 digits do; best_fit_eager_double: doubles wherever there are decimals. A column without a scale "
-        "is a "
-        "text, exactly, or a double for the latter two.",
+        "numeric.mapping", STRING, LOW, "The type of NUMERIC columns. none: Connect's Decimal; precision_only: integers, if the scale is 0 and the "
+        "precision at most 18; best_fit: also doubles, if the precision is at most 18; best_fit_eager_double: doubles for all columns with a "
+        "scale. Columns without declared scale become exact strings, with the last two settings doubles.",
         default=None, check=AnyCase("none", "precision_only", "best_fit", "best_fit_eager_double"), group=_DATABASE,
     )  # fmt: skip
     yield shared["dialect.name"]
     yield Option(
-        "date.calendar.system", STRING, LOW, "Days before 1582: Java's old calendar (LEGACY), or today's carried back (PROLEPTIC_GREGORIAN). "
-        "Databases "
-        "mean the latter, and so is it read in either case.",
+        "date.calendar.system", STRING, LOW, "The calendar for dates before 1582: Julian (LEGACY) or PROLEPTIC_GREGORIAN. No effect "
+        "here: dates are always read as proleptic Gregorian, as databases store them.",
         default="LEGACY", check=AnyCase("LEGACY", "PROLEPTIC_GREGORIAN"), group=_DATABASE,
     )  # fmt: skip
     yield Option(
-        "mode", STRING, HIGH, "How new rows are found. bulk: all rows each time; incrementing: those of a higher number than before; timestamp: of "
-        "a later "
-        "time; timestamp+incrementing: of a later time or, at the same, a higher number.",
+        "mode", STRING, HIGH, "How new rows are found. bulk: all rows at each poll; incrementing: rows with a higher id; timestamp: rows with a "
+        "later timestamp; timestamp+incrementing: rows with a later timestamp, or the same and a higher id.",
         default="", check=AnyCase("", BULK, TIMESTAMP, INCREMENTING, BOTH), dependents=_OF_COLUMNS, group=_MODE,
         recommend=lambda name, parsed: [BULK, TIMESTAMP, INCREMENTING, BOTH],
     )  # fmt: skip
@@ -138,7 +134,7 @@ def _options():
         "incrementing.column.name",
         STRING,
         MEDIUM,
-        "The column of ascending numbers. Left empty: the table's only one that counts by itself.",
+        "The incrementing column. By default the table's only autoincrement column.",
         default="",
         group=_MODE,
         recommend=_shown_in(INCREMENTING, BOTH),
@@ -147,7 +143,7 @@ def _options():
         "timestamp.column.name",
         LIST,
         MEDIUM,
-        "Columns of the time of the last change; the first that is not null counts.",
+        "Columns with the time of the last change; the first one that is not null counts.",
         default=[],
         group=_MODE,
         recommend=_shown_in(TIMESTAMP, BOTH),
@@ -156,7 +152,7 @@ def _options():
         "timestamp.columns.mapping",
         LIST,
         MEDIUM,
-        "The same for tables whose full names fit: pattern:[column|column].",
+        "Timestamp columns for tables whose full names match: pattern:[column|column].",
         default=[],
         check=list_mappings,
         group=_MODE,
@@ -166,7 +162,7 @@ def _options():
         "incrementing.column.mapping",
         LIST,
         MEDIUM,
-        "The incrementing column for tables whose full names fit: pattern:column.",
+        "The incrementing column for tables whose full names match: pattern:column.",
         default=[],
         check=mappings,
         group=_MODE,
@@ -176,7 +172,7 @@ def _options():
         "timestamp.initial",
         LONG,
         LOW,
-        "Without a stored offset: the time to begin behind, in milliseconds since the epoch; -1: now. Left out: all rows.",
+        "Without a stored offset, read rows after this time in milliseconds since the epoch; -1 is now. By default all rows are read.",
         default=None,
         group=_MODE,
         recommend=_Hidden(),
@@ -185,19 +181,26 @@ def _options():
         "validate.non.null",
         BOOLEAN,
         LOW,
-        "Whether the task refuses to start where an incrementing column, or all timestamp columns, may be null.",
+        "Whether the task fails if the incrementing column or all timestamp columns are nullable.",
         default=True,
         group=_MODE,
         recommend=_shown_in(INCREMENTING, TIMESTAMP, BOTH),
     )
     yield Option(
-        "query", STRING, MEDIUM, "A SELECT to read in place of tables; the conditions of the mode are put around it.", default="", group=_MODE
+        "query",
+        STRING,
+        MEDIUM,
+        "A SELECT to read instead of tables. The connector wraps it to add the conditions of the mode.",
+        default="",
+        group=_MODE,
     )
-    yield Option("query.masked", PASSWORD, MEDIUM, "The same, hidden in logs and answers.", default="", group=_MODE, recommend=_Hidden())
-    yield keys.quoting(_MODE)
-    yield Option("query.suffix", STRING, LOW, "SQL to be after every query, such as FOR READ ONLY.", default="", group=_MODE)
     yield Option(
-        "transaction.isolation.mode", STRING, LOW, "The isolation of the transactions that read.", default="DEFAULT",
+        "query.masked", PASSWORD, MEDIUM, "The same as query, but hidden in logs and REST responses.", default="", group=_MODE, recommend=_Hidden()
+    )
+    yield keys.quoting(_MODE)
+    yield Option("query.suffix", STRING, LOW, "SQL that is appended to every query, such as FOR READ ONLY.", default="", group=_MODE)
+    yield Option(
+        "transaction.isolation.mode", STRING, LOW, "The isolation level of the transactions that read.", default="DEFAULT",
         check=AnyCase("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE", "SQL_SERVER_SNAPSHOT"),
         recommend=lambda name, parsed: ["default", "read_uncommitted", "read_committed", "repeatable_read", "serializable", "sql_server_snapshot"],
         group=_MODE,
@@ -206,26 +209,29 @@ def _options():
         "query.retry.attempts",
         INT,
         LOW,
-        "How often a query is tried again after an error that passes (a lost connection, a lock); -1: forever.",
+        "How often a query is retried after a transient error (a lost connection, a lock timeout); -1: without limit.",
         default=-1,
         group=_MODE,
     )
     yield Option(
-        "late.rows.window.ms", LONG, LOW, "How long a number that was left out in an incrementing column is looked for again: its row may be "
-        "committed later "
-        "than a higher one's. 0: not at all; -1: until every transaction that ran when it was missed has ended, where the database says that, "
-        "else a "
-        "minute.", default=-1, check=at_least(-1), group=_MODE, internal=True,
+        "late.rows.window.ms", LONG, LOW, "How long missing ids of an incrementing column are queried again: their rows may be committed after "
+        "rows with higher ids. 0: never; -1: until all transactions that were open when the gap was found have ended, or one minute if the "
+        "database does not report transactions.", default=-1, check=at_least(-1), group=_MODE, internal=True,
     )  # fmt: skip
     yield Option(
-        "table.types", LIST, LOW, "What counts as a table: TABLE, VIEW, PARTITIONED TABLE, MATERIALIZED VIEW …", default="TABLE", group=_CONNECTOR
+        "table.types",
+        LIST,
+        LOW,
+        "The types of tables to read: TABLE, VIEW, PARTITIONED TABLE, MATERIALIZED VIEW …",
+        default="TABLE",
+        group=_CONNECTOR,
     )
-    yield Option("poll.interval.ms", INT, HIGH, "How long to wait between two looks at a table.", default=5000, group=_CONNECTOR)
+    yield Option("poll.interval.ms", INT, HIGH, "The pause between two polls of a table.", default=5000, group=_CONNECTOR)
     yield Option(
         "batch.max.rows",
         INT,
         LOW,
-        "How many rows the task hands on at once at most. If not given, as many as serve it well.",
+        "The maximum number of rows in a batch. If not set, batches have 20,000 rows.",
         default=1000,
         group=_CONNECTOR,
     )
@@ -233,51 +239,52 @@ def _options():
         "max.buffer.size",
         INT,
         LOW,
-        "No effect here: what is read and not yet written is bounded in bytes by the worker.",
+        "No effect here: the worker limits the bytes of unsent records.",
         default=0,
         group=_CONNECTOR,
     )
-    yield Option("poll.linger.ms", LONG, LOW, "No effect here: rows are handed on as they are read.", default=5000, group=_CONNECTOR)
+    yield Option("poll.linger.ms", LONG, LOW, "No effect here: rows are sent as soon as they are read.", default=5000, group=_CONNECTOR)
     yield Option(
-        "table.monitoring.startup.polling.limit.ms", LONG, LOW, "How long the start waits for the list of tables.", default=10000, internal=True
+        "table.monitoring.startup.polling.limit.ms",
+        LONG,
+        LOW,
+        "No effect here: the connector lists the tables when it starts.",
+        default=10000,
+        internal=True,
     )
-    yield Option(
-        "table.poll.interval.ms", LONG, LOW, "How often to look for new tables, and for those that are gone.", default=60000, group=_CONNECTOR
-    )
+    yield Option("table.poll.interval.ms", LONG, LOW, "How often the connector looks for new and dropped tables.", default=60000, group=_CONNECTOR)
     yield Option(
         "topic.prefix",
         STRING,
         HIGH,
-        "Stands before the table's name in the topic's; of a query it is the topic.",
+        "The prefix of topic names, before the table name; for a query, the topic name.",
         default="",
         check=topic_prefix,
         group=_CONNECTOR,
     )
     yield Option(
-        "topic.qualified", BOOLEAN, LOW, "Whether the schema, too, is in the topic's name (schema.table), so that tables of one name in two "
-        "schemas do "
-        "not clash.", default=False, group=_CONNECTOR, internal=True,
+        "topic.qualified", BOOLEAN, LOW, "Whether topic names contain the schema (schema.table), for tables with the same name in several "
+        "schemas.", default=False, group=_CONNECTOR, internal=True,
     )  # fmt: skip
     yield Option(
         "timestamp.delay.interval.ms",
         LONG,
         HIGH,
-        "How old a timestamp must be for its row to be read: time for transactions to be committed.",
+        "Read only rows whose timestamp is at least this old, so that open transactions can commit.",
         default=0,
         group=_CONNECTOR,
     )
     yield keys.zone(_CONNECTOR)
     yield Option(
-        "timestamp.granularity", STRING, LOW, "What timestamps become. connect_logical: Connect's Timestamp, of milliseconds; or micro- or "
-        "nanoseconds since the "
-        "epoch as a number or a text, or a text such as 2020-01-31T23:59:59.123456.",
+        "timestamp.granularity", STRING, LOW, "The type of timestamps. connect_logical: Connect's Timestamp in milliseconds; or micro- or "
+        "nanoseconds since the epoch as an integer or string, or a string such as 2020-01-31T23:59:59.123456.",
         default="connect_logical", check=one_of(*GRANULARITIES), recommend=lambda name, parsed: list(GRANULARITIES), group=_CONNECTOR,
     )  # fmt: skip
 
 
 SOURCE = ConfigDef(*_options())
 TASK = SOURCE.extend(
-    Option("tables", LIST, HIGH, "The tables that the task reads. The connector sets it."),
-    Option("tables.fetched", BOOLEAN, HIGH, "Whether the list of tables is known. The connector sets it.", default=False, internal=True),
+    Option("tables", LIST, HIGH, "The tables of the task. Set by the connector."),
+    Option("tables.fetched", BOOLEAN, HIGH, "Whether the list of tables is known. Set by the connector.", default=False, internal=True),
     Option("engine.shutdown.timeout", INT, LOW, "No effect here.", default=10, check=between(0, 30), internal=True),
 )
