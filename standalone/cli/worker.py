@@ -19,6 +19,7 @@ import click
 from standalone import private
 
 USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
+SWITCH_SECONDS = 0.0005  # a thread that computes in Python delays the others no longer than this; Python's default is ten times as long
 GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived maps, none of them in a circle: Python's own 700 costs a fifth of the time
 
 _LAST_SECONDS = 1.0  # for threads that should be over by now
@@ -75,7 +76,7 @@ def run(worker_file, connector_files, log_format=None):
     from standalone.errors import ConnectError
     from standalone.runtime.process import Process
 
-    sys.setswitchinterval(0.0005)  # a thread that computes in Python holds up its neighbours no longer than this
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(*GC_THRESHOLD)
     process = Process(over=asked_to_stop)
     try:
