@@ -59,7 +59,7 @@ def _batches(connection, sql, rows):
     """Yield (number of rows, their CSV) for each batch of a COPY TO STDOUT.
 
     This calls libpq directly: psycopg's own loop runs several generators for each row. The rows are appended to one buffer: a list would keep
-    a memoryview of each row, and the garbage collector would traverse them again and again.
+    a memoryview of each row, which the garbage collector tracks.
     """
     import psycopg
 
