@@ -9,7 +9,16 @@ import tests.suite.patience  # noqa: F401, before the test kit is imported
 from tests.servers.kafka_broker import KafkaBroker
 from tests.suite.shared import shared_server, skipped_where_unavailable
 
+# pytest rewrites the assertions of all packages whose distribution has a plugin. The worker's threads import modules, and in Python 3.11.0 to 3.11.7
+# parsing in two threads may raise SystemError (python/cpython#106905). Only the test kit needs the rewriting.
+_TEST_KIT = {f"standalone.{name}" for name in ("local_worker", "pytest_plugin", "suites", "testing")}
+for _finder in sys.meta_path:
+    if "standalone" in getattr(_finder, "_must_rewrite", ()):
+        _finder._must_rewrite ^= {"standalone", *_TEST_KIT}
+        _finder._marked_for_rewrite_cache.clear()
+
 pytest_plugins = ["tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.quick"]
+
 
 def pytest_collection_finish(session):
     """Tests of kernels are of their machine code: what was edited since it was compiled would run as Python."""

@@ -1,4 +1,4 @@
-"""Values of columns (column.py) as what records hold, and back: whole Arrow arrays at once; a value by itself only where it is out of the ordinary.
+"""Convert values of columns (column.py) to values of records and back, as whole Arrow arrays; only unusual values are converted one by one.
 
 In a record a Decimal is {unscaled, scale}, and Date, Time and Timestamp are int64 milliseconds.
 """
@@ -25,13 +25,13 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def struct_array(schema, columns, arrays, mapping):
-    """The rows of a result as an Arrow array of structs, as the schema says."""
+    """Return the rows of a result as an Arrow array of structs."""
     parts = [field_array(column, array, mapping) for column, array in zip(columns, arrays)]
     return pa.StructArray.from_arrays(parts, fields=[pa.field(column.name, part.type) for column, part in zip(columns, parts)])
 
 
 def field_array(column, array, mapping):
-    """One column's values as records hold them."""
+    """Convert one column's values for records."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     kind = mapping.kind(column)
     if column.kind == c.DECIMAL:
@@ -49,7 +49,7 @@ def field_array(column, array, mapping):
 
 
 def numbers(texts, kind):
-    """Strings of decimals as plain numbers or, where a column has no scale, as the strings they are."""
+    """Convert decimal strings to numbers; for a column without scale keep the strings."""
     if kind == c.STRING:
         return texts.cast(pa.string())
     if kind == c.FLOAT64:
@@ -58,19 +58,19 @@ def numbers(texts, kind):
 
 
 def decimals(texts, scale, name=""):
-    """Strings of decimals as Connect's Decimal of that scale."""
+    """Convert decimal strings to Connect's Decimal with that scale."""
     try:
         if scale == 0:
             return _unscaled(pc.cast(texts, pa.int64()), 0)
         if scale > 0 and _have_digits(texts, scale):
             return _unscaled(pc.cast(pc.replace_substring(texts, ".", ""), pa.int64()), scale)
     except pa.ArrowInvalid:
-        pass  # more digits than fit, or no number
+        pass  # too many digits for int64, or not a number
     return pa.array([None if text is None else _decimal(text, scale, name) for text in texts.to_pylist()], DECIMALS)
 
 
 def _have_digits(texts, count):
-    """Whether each has a point and as many digits behind it."""
+    """Return whether all strings have exactly `count` digits after the decimal point."""
     point = pc.find_substring(texts, ".")
     return pc.all(pc.and_(pc.greater_equal(point, 0), pc.equal(pc.add(point, count + 1), pc.binary_length(texts)))).as_py() is not False
 
@@ -84,7 +84,7 @@ def _decimal(text, scale, name):
             number = int(decimal.Decimal(text).scaleb(scale).to_integral_exact())
     except (decimal.DecimalException, ValueError) as error:
         raise ConnectError(
-            f"Column '{name}' holds {text}, which is not a decimal of scale {scale}. Select it as a text with `query`, or correct it."
+            f"Column '{name}' holds {text}, which is not a decimal of scale {scale}. Select it as text in `query`, or correct it."
         ) from error
     return {"unscaled": number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True), "scale": scale}
 
@@ -108,7 +108,7 @@ def _unscaled(whole, scale):
 
 
 def floor(array, by):
-    """Divided, towards minus infinity, as points in time before the epoch are."""
+    """Divide and round down, also for times before the epoch."""
     whole = array.cast(pa.int64())
     numbers = whole.fill_null(0).to_numpy(zero_copy_only=False) // by
     return pa.array(numbers, mask=whole.is_null().to_numpy(zero_copy_only=False) if whole.null_count else None)
@@ -126,35 +126,35 @@ def _timestamps(array, mapping):
     return whole if granularity.endswith("_long") else whole.cast(pa.string())
 
 
-# --- Times on the wall and points in time: microseconds since the epoch, in int64 -----------------------------------
+# --- Local time and UTC: int64, microseconds since the epoch --------------------------------------------------------
 
 
 def to_instant(array, zone):
-    """Times on a wall of that zone as points in time. One that comes twice in a night is the first; one that is left out, the next there is."""
+    """Convert local times of the zone to UTC. An ambiguous time is the earlier one, a skipped time the next valid one."""
     if zone == "UTC":
         return array
     return pc.assume_timezone(array.cast(pa.timestamp("us")), zone, ambiguous="earliest", nonexistent="latest").cast(pa.int64())
 
 
 def to_wall(array, zone):
-    """Points in time as times on a wall of that zone."""
+    """Convert UTC to local times of the zone."""
     if zone == "UTC":
         return array
     return pc.local_timestamp(array.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us", tz=zone))).cast(pa.int64())
 
 
 def micros_of(moment):
-    """A datetime without a zone as microseconds since the epoch."""
+    """Convert a datetime without time zone to microseconds since the epoch."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def wall_text(micros):
-    """Microseconds since the epoch as 2020-01-31 23:59:59.123456."""
+    """Format microseconds since the epoch as 2020-01-31 23:59:59.123456."""
     return str(np.datetime64(micros, "us")).replace("T", " ")
 
 
 def zone_micros(micros, zone):
-    """One point in time as a time on a wall of that zone."""
+    """Convert one time from UTC to local time of the zone."""
     return to_wall(pa.array([micros], pa.int64()), zone)[0].as_py()
 
 
@@ -162,7 +162,7 @@ def zone_micros(micros, zone):
 
 
 def decimal_texts(array):
-    """Connect's Decimals as strings of plain decimals."""
+    """Convert Connect's Decimals to plain decimal strings."""
     unscaled = array.field(0)
     valid = array.drop_null() if array.null_count else array
     one = valid.field(1)[0].as_py() if len(valid) else None
@@ -193,7 +193,7 @@ def _quick_texts(array, unscaled, scale):
 
 
 def _text_of(value):
-    """Never in powers of ten, which not every database takes for a decimal."""
+    """Format without an exponent, which not all databases accept."""
     number, scale = int.from_bytes(value["unscaled"], "big", signed=True), value["scale"]
     if scale <= 0:
         return str(number) + "0" * (-scale if number else 0)
@@ -202,7 +202,7 @@ def _text_of(value):
 
 
 def hex_texts(array):
-    """Bytes as strings of their digits in base 16."""
+    """Convert bytes to hexadecimal strings."""
     array = array.cast(pa.binary())
     ends, data = _slices(array)
     text = data[ends[0] : ends[-1]].tobytes().hex().encode()
@@ -212,7 +212,7 @@ def hex_texts(array):
 
 
 def from_hex(array):
-    """The other way round."""
+    """Convert hexadecimal strings to bytes."""
     ends, data = _slices(array)
     raw = bytes.fromhex(data[ends[0] : ends[-1]].tobytes().decode())
     return pa.Array.from_buffers(

@@ -1,12 +1,12 @@
-"""What a column of a database is, and the schema that its values have in a record.
+"""A database column, and the schema of its values in a record.
 
-Dialects say a column's `kind`; from there on databases are alike. While rows are read (arrow.py) values of a kind are
+Dialects map column types to a `kind`; all other code depends only on the kind. Values that are read (arrow.py) have these Arrow types:
 
-    BOOLEAN, INT8 … INT64, FLOAT32, FLOAT64, STRING, BYTES      Arrow arrays of the like
+    BOOLEAN, INT8 … INT64, FLOAT32, FLOAT64, STRING, BYTES      the same type
     DECIMAL                                                     strings of plain decimals
-    DATE                                                        days since the epoch, int64
-    TIME, TIMESTAMP                                             microseconds of the day, since the epoch (UTC), int64
-    ARRAY                                                       lists of such
+    DATE                                                        int64, days since the epoch
+    TIME, TIMESTAMP                                             int64, microseconds of the day, or since the epoch (UTC)
+    ARRAY                                                       lists of these
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ CONNECT_LOGICAL = "connect_logical"
 GRANULARITIES = (
     CONNECT_LOGICAL, "micros_long", "micros_string", "micros_iso_datetime_string", "nanos_long", "nanos_string", "nanos_iso_datetime_string",
 )  # fmt: skip
-_MOST_DIGITS = 18  # that fit any int64
+_MOST_DIGITS = 18  # all numbers of so many digits fit int64
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Column:
     name: str
     kind: str
     nullable: bool = True
-    type_name: str = ""  # the database's own
-    precision: int | None = None  # digits of a DECIMAL; None: nobody said
+    type_name: str = ""  # in the database
+    precision: int | None = None  # of a DECIMAL; None if not declared
     scale: int | None = None
     item: "Column | None" = None  # of an ARRAY
     is_key: bool = False
     has_default: bool = False
-    counts: bool = False  # gives itself the next number
-    is_zoned: bool = False  # a TIMESTAMP that is a point in time, not a time on the wall
+    counts: bool = False  # autoincrement
+    is_zoned: bool = False  # a TIMESTAMP with time zone, or always in UTC; otherwise local time
 
     def with_(self, **changes):
         return replace(self, **changes)
@@ -46,7 +46,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Mapping:
-    """How columns become fields: numeric.mapping, timestamp.granularity, db.timezone."""
+    """The options that map columns to fields: numeric.mapping, timestamp.granularity, db.timezone."""
 
     numeric: str = "none"
     granularity: str = CONNECT_LOGICAL
@@ -54,7 +54,7 @@ class Mapping:
     legacy_calendar: bool = True
 
     def schema(self, column):
-        """The schema of a column's values."""
+        """Return the schema of a column's values."""
         optional, kind = column.nullable, self.kind(column)
         if kind in PLAIN:
             return getattr(Schema, f"OPTIONAL_{kind.upper()}" if optional else kind.upper())
@@ -66,13 +66,13 @@ class Mapping:
         return {DATE: date_schema, TIME: time_schema, TIMESTAMP: timestamp_schema}[kind](optional=optional)
 
     def kind(self, column):
-        """What its values are in records: a DECIMAL may become a number or a string, a TIMESTAMP a whole number or a string."""
+        """Return the kind of the values in records: a DECIMAL may become a number or string, a TIMESTAMP an integer or string."""
         if column.kind == TIMESTAMP and self.granularity != CONNECT_LOGICAL:
             return INT64 if self.granularity.endswith("_long") else STRING
         return self._decimal(column.precision, column.scale) if column.kind == DECIMAL else column.kind
 
     def _decimal(self, precision, scale):
-        if scale is None:  # each value has its own scale, which Connect's Decimal has not: text is exact
+        if scale is None:  # each value has its own scale, but Connect's Decimal has one for all: strings are exact
             return FLOAT64 if self.numeric.startswith("best_fit") else STRING
         is_whole = scale == 0 if self.numeric == "precision_only" else scale < 1
         if self.numeric != "none" and is_whole and precision is not None and precision <= _MOST_DIGITS:
@@ -86,7 +86,7 @@ def _smallest(precision):
 
 
 def struct_schema(name, columns, mapping):
-    """The schema of a row. Java's has the table's bare name; that of a query has none."""
+    """Return the schema of a row. As in Java, its name is the table name; for a query it has none."""
     builder = SchemaBuilder.struct()
     if name:
         builder.name(name)

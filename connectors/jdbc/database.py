@@ -1,4 +1,4 @@
-"""The database of a configuration: its dialect, and a connection that is reopened after it was lost."""
+"""The database of a configuration: its dialect, and a connection that is reopened after a failure."""
 
 import contextlib
 import logging
@@ -14,7 +14,7 @@ _OWN = ("connection.url", "connection.user", "connection.password", "connection.
 
 
 class Database:
-    """`connection` opens it on first use; `drop` closes it in any state. `stopped` ends all waiting."""
+    """`connection` is opened at first use; `drop` closes it in any state. `stopped` ends all waits."""
 
     def __init__(self, config, stopped=None):
         extra = {
@@ -35,7 +35,7 @@ class Database:
         return self._connection
 
     def interrupt(self):
-        """Thread-safe: makes a waiting query fail."""
+        """From another thread: end a running query with an error."""
         connection = self._connection
         if connection is not None:
             with contextlib.suppress(self.dialect.error, AttributeError):  # it may be closed concurrently
@@ -45,17 +45,19 @@ class Database:
         try:
             self.dialect.error  # noqa: B018  imports the driver
         except ImportError as error:
-            raise ConnectError(f"The driver for {self.location.shown} is not installed ({error}): pip install 'connect-standalone[jdbc]'.") from error
+            raise ConnectError(
+                f"The driver for {self.location.shown} is not installed ({error}): run pip install 'connect-standalone[jdbc]'."
+            ) from error
         for attempt in range(1, self._attempts + 1):
             try:
                 return self.dialect.connect()
             except self.dialect.error as error:
                 problem = self.dialect.said(error)
             if attempt < self._attempts and not self._stopped.is_set():
-                log.warning("%s cannot be reached (attempt %d of %d): %s", self.location.shown, attempt, self._attempts, problem)
+                log.warning("Cannot connect to %s (attempt %d of %d): %s", self.location.shown, attempt, self._attempts, problem)
                 self._stopped.wait(self._pause)
         raise ConnectError(
-            f"{self.location.shown} cannot be reached in {self._attempts} attempts: {problem}. Check connection.url, connection.user and "
+            f"Cannot connect to {self.location.shown} after {self._attempts} attempts: {problem}. Check connection.url, connection.user and "
             f"connection.password, and whether the database is running."
         )
 
@@ -65,4 +67,4 @@ class Database:
             try:
                 connection.close()
             except self.dialect.error:
-                pass  # it was lost already
+                pass  # already lost

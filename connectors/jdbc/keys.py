@@ -1,4 +1,4 @@
-"""Options that source and sink share."""
+"""Configuration keys that source and sink share."""
 
 import zoneinfo
 
@@ -20,37 +20,37 @@ class AnyCase:
             raise ConfigError(f"'{name}' must be one of {self}, found {value!r}")
 
     def __str__(self):
-        return f"[{', '.join(self._words)}] (all capitals or all small)"
+        return f"[{', '.join(self._words)}] (upper or lower case)"
 
 
 def known_zone(name, value):
-    """The id of a time zone, such as Europe/Paris."""
+    """A time zone id such as Europe/Paris."""
     if value is not None:
         try:
             zoneinfo.ZoneInfo(value)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-            raise ConfigError(f"'{name}' must be the id of a time zone, such as UTC or Europe/Paris, found {value!r}") from None
+            raise ConfigError(f"'{name}' must be a time zone id such as UTC or Europe/Paris, found {value!r}") from None
 
 
 def known_dialect(name, value):
-    """A dialect's name."""
+    """A dialect name."""
     if value not in NAMES:
         AnyCase(*NAMES)(name, value)
 
 
 def connection(group, *, url_default, url_dependents=()):
-    """The options of the connection, {name: Option}."""
+    """Return the connection options as {name: Option}."""
     required = {} if url_default is None else {"default": url_default}
     options = (
-        Option("connection.url", STRING, HIGH, "The database's jdbc: URL, of PostgreSQL, MySQL, MariaDB or SQLite.", group=group,
+        Option("connection.url", STRING, HIGH, "The jdbc: URL of the database, or an SQLAlchemy URL.", group=group,
                dependents=url_dependents, **required),
-        Option("connection.user", STRING, HIGH, "User name.", default=None, group=group),
-        Option("connection.password", PASSWORD, HIGH, "The password.", default=None, group=group),
-        Option("jdbc.credentials.provider.class", STRING, LOW, "Provider of user and password: connection.user and connection.password.",
+        Option("connection.user", STRING, HIGH, "The database user.", default=None, group=group),
+        Option("connection.password", PASSWORD, HIGH, "The password of the user.", default=None, group=group),
+        Option("jdbc.credentials.provider.class", STRING, LOW, "Only the default: connection.user and connection.password.",
                default=PROVIDER, check=one_of(PROVIDER), group=group),
-        Option("connection.attempts", INT, LOW, "Number of attempts to connect before the task fails.", default=3, check=at_least(1), group=group),
-        Option("connection.backoff.ms", LONG, LOW, "Backoff between two attempts to connect.", default=10000, group=group),
-        Option("dialect.name", STRING, LOW, "The dialect, if the URL does not determine it.", default="", check=known_dialect, group=group),
+        Option("connection.attempts", INT, LOW, "Connection attempts before the task fails.", default=3, check=at_least(1), group=group),
+        Option("connection.backoff.ms", LONG, LOW, "The pause between connection attempts.", default=10000, group=group),
+        Option("dialect.name", STRING, LOW, "The dialect of the database; by default the URL decides.", default="", check=known_dialect, group=group),
     )  # fmt: skip
     return {option.name: option for option in options}
 
@@ -60,7 +60,7 @@ def zone(group):
         "db.timezone",
         STRING,
         MEDIUM,
-        "Time zone of the database's timestamps without a time zone.",
+        "The time zone of the database's timestamps without time zone.",
         default="UTC",
         check=known_zone,
         group=group,
@@ -69,6 +69,6 @@ def zone(group):
 
 def quoting(group):
     return Option(
-        "quote.sql.identifiers", STRING, MEDIUM, "Whether to quote names in SQL: always or never.", default="ALWAYS",
+        "quote.sql.identifiers", STRING, MEDIUM, "Whether SQL quotes identifiers: always or never.", default="ALWAYS",
         recommend=lambda name, parsed: ["always", "never"], group=group,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How new rows are found: the SQL of each mode, and the place after each row."""
+"""How each mode finds new rows: its SQL, and the Place after each row."""
 
 import re
 
@@ -12,11 +12,11 @@ from connectors.jdbc.place import Place
 from connectors.jdbc.source_keys import BOTH, INCREMENTING, TIMESTAMP
 from standalone import ConnectError
 
-_FEW_RANGES = 100  # beyond these one range spans them all
+_FEW_RANGES = 100  # if there are more, the query uses one range that spans them all
 
 
 class Mode:
-    """The mode of one table: its columns by name, known once the table's columns are."""
+    """The mode of one table. `take` finds its columns."""
 
     def __init__(self, config, table, dialect):
         self.name = config["mode"].lower()
@@ -36,7 +36,7 @@ class Mode:
         return self.name in (TIMESTAMP, BOTH)
 
     def take(self, columns):
-        """Find the columns of the mode among those of the table. Raises ConnectError where one is missing or may be null."""
+        """Find the columns of the mode. Raises ConnectError if one is missing or nullable."""
         what = f"table '{self._table}'" if self._table else "the query"
         if self.is_numbered:
             self.number = self._found(self._number_name, columns, "incrementing.column.name", what) if self._number_name else _counting(columns, what)
@@ -56,12 +56,12 @@ class Mode:
         found = found or next((column for column in columns if column.name.lower() == name.lower()), None)
         if found is None:
             names = ", ".join(column.name for column in columns)
-            raise ConnectError(f"{what} has no column '{name}', which {key} names. Its columns: {names}.")
+            raise ConnectError(f"{what} has no column '{name}' ({key}). Its columns: {names}.")
         return found
 
     # --- SQL -------------------------------------------------------------------------------------------------------------
     def conditions(self, begin, end):
-        """WHERE and ORDER BY of the rows after a Place, before a time (microseconds)."""
+        """Return WHERE and ORDER BY for the rows after a Place and before a time in microseconds."""
         number = self.number and self._dialect.quoted(self.number.name)
         if self.name == INCREMENTING:
             behind = f"{number} IS NOT NULL" if begin.number is None else f"{number} > {begin.number}"
@@ -76,7 +76,7 @@ class Mode:
         return f"WHERE {before} AND (({time} = {since} AND {number} > {begin.number}) OR {time} > {since}) ORDER BY {order}"
 
     def missed(self, ranges):
-        """WHERE and ORDER BY of rows whose numbers were missed."""
+        """Return WHERE and ORDER BY for the rows with missing ids."""
         number = self._dialect.quoted(self.number.name)
         if len(ranges) > _FEW_RANGES:
             ranges = [(ranges[0][0], ranges[-1][1])]
@@ -92,7 +92,7 @@ class Mode:
 
     # --- Places ----------------------------------------------------------------------------------------------------------
     def numbers(self, columns, arrays):
-        """The numbers of rows, int64, None where the mode has none."""
+        """Return the incrementing column as int64, or None if the mode has none."""
         if self.number is None:
             return None
         array = arrays[_at(columns, self.number)]
@@ -103,23 +103,22 @@ class Mode:
         return whole.to_numpy(zero_copy_only=False)
 
     def micros(self, columns, arrays):
-        """The times of rows, int64, None where the mode has none."""
+        """Return the timestamps in microseconds as int64, or None if the mode has none."""
         if self.times is None:
             return None
         parts = []
         for column in self.times:
             if column.kind not in (c.TIMESTAMP, c.DATE):
-                raise ConnectError(f"The timestamp column '{column.name}' is of type {column.type_name}: it must be a timestamp or a date.")
+                raise ConnectError(f"The timestamp column '{column.name}' has type {column.type_name}: it must be a timestamp or a date.")
             array = arrays[_at(columns, column)].cast(pa.int64())
             parts.append(pc.multiply(array, DAY_MS * 1000) if column.kind == c.DATE else array)
         return pc.coalesce(*parts).to_numpy(zero_copy_only=False)
 
     def places(self, numbers, micros, before, next_micros):
-        """A function of a row that gives the Place after it. `before` is the Place before the first, `next_micros` the time of the row behind
-        the last (None: there is none).
+        """Return a function from a row to the Place after it. `before` is the Place before the first row, `next_micros` the time of the row
+        that follows the last one, or None.
 
-        By times alone a row's time is a place only for the last row of that time: begun again after it, those of the same time would
-        be left out.
+        In timestamp mode only the last row with the same timestamp advances the Place: otherwise a restart would skip the others.
         """
         if self.name != TIMESTAMP:
             return lambda row: Place(None if micros is None else int(micros[row]), int(numbers[row]))
@@ -138,7 +137,7 @@ def _at(columns, column):
 
 
 def _mapped(entries, table):
-    """What the first entry says whose pattern fits the table's full name."""
+    """Return the columns of the first entry whose pattern matches the table name."""
     for entry in entries:
         pattern, _, columns = entry.rpartition(":")
         if table is not None and any(re.fullmatch(pattern, name) for name in (table.full, ".".join(table.parts[-2:]), table.name)):
@@ -149,9 +148,9 @@ def _mapped(entries, table):
 def _counting(columns, what):
     found = [column for column in columns if column.counts]
     if len(found) != 1:
-        raise ConnectError(f"{what} has {len(found) or 'no'} columns that count by themselves: name one with incrementing.column.name.")
+        raise ConnectError(f"{what} has {len(found) or 'no'} autoincrement columns: set incrementing.column.name.")
     return found[0]
 
 
 def _nullable(name, which, what):
-    return f"{what}: {which} '{name}' may be null, and rows where it is would be left out. Make it NOT NULL, or set validate.non.null=false."
+    return f"{what}: {which} '{name}' is nullable, and rows with null in it would be skipped. Make it NOT NULL, or set validate.non.null=false."

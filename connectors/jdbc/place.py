@@ -1,8 +1,8 @@
-"""Where a source is in a table: its offsets, in Confluent's form, and the numbers that it has missed.
+"""The position of a source in a table: offsets in Confluent's form, and missing ids.
 
-    {"incrementing": 17}    {"timestamp": 1577836800123, "timestamp_nanos": 123456000}    both    and of ours, where there are any: "gaps": "12-14,16"
+    {"incrementing": 17}    {"timestamp": 1577836800123, "timestamp_nanos": 123456000}    or both; ours adds "gaps": "12-14,16" if ids are missing
 
-`timestamp_nanos` are those within the second; without it the milliseconds count. Java's connector leaves "gaps" unread.
+`timestamp_nanos` are the nanoseconds within the second; without them the milliseconds of `timestamp` count. Java's connector ignores "gaps".
 """
 
 import bisect
@@ -19,7 +19,7 @@ _MOST_GAPS = 10_000
 
 @dataclass(frozen=True)
 class Place:
-    """Behind which row: its time (microseconds) and its number, as far as the mode has them; `gaps` are the ranges of numbers to look for again."""
+    """The last row: its timestamp in microseconds and its id, depending on the mode; `gaps` are ranges of missing ids to query again."""
 
     micros: int | None = None
     number: int | None = None
@@ -27,12 +27,12 @@ class Place:
 
     @classmethod
     def of(cls, offset):
-        """Of a stored offset; raises ConnectError where it is none."""
+        """Return the Place of a stored offset. Raises ConnectError if it is invalid."""
         offset = offset or {}
         for name in (INCREMENTING, TIMESTAMP, NANOS):
             value = offset.get(name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-                raise ConnectError(f"The source offset {offset!r} must have a whole number as '{name}'.")
+                raise ConnectError(f"The source offset {offset!r} must have an integer as '{name}'.")
         ms, nanos = offset.get(TIMESTAMP), offset.get(NANOS)
         micros = None
         if ms is not None:
@@ -55,13 +55,13 @@ def _ranges(text, offset):
         pairs = [each.split("-") for each in text.split(",")] if text else []
         return tuple((int(pair[0]), int(pair[-1])) for pair in pairs)
     except (ValueError, AttributeError) as error:
-        raise ConnectError(f"The source offset {offset!r} must have ranges of numbers such as 12-14,16 as '{GAPS}'.") from error
+        raise ConnectError(f"The source offset {offset!r} must have ranges such as 12-14,16 as '{GAPS}'.") from error
 
 
 class Gaps:
-    """Numbers below the highest that was read of which no row was seen: their transactions may not have ended when the others were read.
+    """Ids below the highest one read that have no row yet: their transactions may have been open when the others were read.
 
-    A gap is looked for until `is_over(mark)` of what was noted when it was missed: by then whoever could have filled it has ended.
+    A gap is queried until `is_over(mark)`, where the mark was stored with the gap: by then all transactions that could fill it have ended.
     """
 
     def __init__(self, ranges=(), mark=None):
@@ -74,8 +74,8 @@ class Gaps:
         return tuple((low, high) for low, high, _ in self._ranges if upto is None or high <= upto)
 
     def note(self, last, numbers, mark):
-        """The ascending numbers of new rows behind `last` (None: there were none, and databases count from 1): what is between them is missing.
-        Returns how many old gaps had to be given up."""
+        """Add the gaps between the ascending ids of new rows after `last` (None: no row yet; databases count from 1). Return how many old gaps
+        were given up."""
         numbers = np.asarray(numbers)
         before = np.append(min(0, numbers[0]) if last is None else last, numbers[:-1])
         for at in np.flatnonzero(numbers > before + 1).tolist():
@@ -90,7 +90,7 @@ class Gaps:
         return at >= 0 and number <= self._ranges[at][1]
 
     def fill(self, number):
-        """A row of that number was seen."""
+        """Remove an id whose row was read."""
         at = bisect.bisect_right(self._ranges, number, key=lambda each: each[0]) - 1
         if at < 0 or number > self._ranges[at][1]:
             return

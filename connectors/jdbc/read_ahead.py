@@ -1,20 +1,19 @@
-"""Rows of a query read in a thread of their own, while the task has those before them turned into records and sent."""
+"""Read the next rows of a query in a separate thread while the task converts and sends the previous ones."""
 
 import queue
 import threading
 
-_MOST = 1  # items that wait to be asked for
+_MOST = 1  # items read and not yet requested
 _LOOK_SECONDS = 0.05
 
 
-def read_ahead(items, is_last):
-    """A generator of the same items. Up to the first of which `is_last` is not true they are read by who asks for them: small results need no
-    thread.
+def read_ahead(items, is_small):
+    """Yield the same items. A thread starts after the first item for which `is_small` is false; small results need none.
 
-    Nobody else may use what they are read from before the generator is at its end, or closed.
+    Until the generator ends or is closed, nothing else may use the connection that it reads from.
     """
     for item in items:
-        if not is_last(item):
+        if not is_small(item):
             break
         yield item
     else:
@@ -28,11 +27,11 @@ def read_ahead(items, is_last):
 
 
 class _Reader:
-    """Iterates over a generator, which is closed in the thread that it runs in."""
+    """Runs a generator in a thread, which also closes it."""
 
     def __init__(self, items):
         self._items = items
-        self._found = queue.Queue(_MOST)  # (item, None); (None, an error or None) at the end
+        self._found = queue.Queue(_MOST)  # (item, None), finally (None, error or None)
         self._is_unwanted = False
         self._thread = threading.Thread(target=self._read, name="jdbc-read-ahead", daemon=True)
         self._thread.start()

@@ -1,8 +1,8 @@
-"""JdbcSource: publish the rows of a database's tables, or of a query, and what is added to them.
+"""JdbcSource: publish the rows of tables or of a query, and the rows added or changed later.
 
-table.py         which tables           table_reader.py   one table, query after query
-modes.py         SQL of a mode          place.py          offsets
-dialects/        the databases          column.py         types
+table.py         table names and filters     table_reader.py   reads one table or query
+modes.py         the modes' SQL              place.py          offsets
+dialects/        the databases               column.py         types
 """
 
 import logging
@@ -21,13 +21,13 @@ from standalone import ConfigError, ConnectError, ExactlyOnceSupport, SourceConn
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 1.0  # poll comes back after this long, also with nothing
+IDLE_SECONDS = 1.0  # poll returns after this time even without rows
 RETRY_SECONDS = 1.0
 STOP_SECONDS = 5
 
 
 class JdbcSourceConnector(SourceConnector):
-    """Publish the rows of tables, or of a query, and rows that are added or changed later, one topic a table."""
+    """Publish the rows of tables or of a query, and the rows added or changed later: one topic for each table."""
 
     java_name = "io.confluent.connect.jdbc.JdbcSourceConnector"
     config_def = SOURCE
@@ -42,7 +42,7 @@ class JdbcSourceConnector(SourceConnector):
             return {name: message for name, message in error.errors.items() if name not in SOURCE}
 
     def exactly_once_support(self, config):
-        """What was read in bulk has no offset to continue behind."""
+        """Bulk mode has no offset to resume from."""
         return ExactlyOnceSupport.UNSUPPORTED if config.get("mode", "").lower() == BULK else ExactlyOnceSupport.SUPPORTED
 
     def start(self, config):
@@ -82,22 +82,22 @@ class JdbcSourceConnector(SourceConnector):
                 Place.of(offset)
         return True
 
-    # --- The tables that there are ---------------------------------------------------------------------------------------
+    # --- Tables ----------------------------------------------------------------------------------------------------------
     def _look(self):
-        """Find the tables; whether they are others than before."""
+        """List the tables; return whether the list has changed."""
         parsed, dialect = self._parsed, self._database.dialect
         try:
             found = dialect.tables(self._database.connection, parsed["table.types"], parsed["catalog.pattern"], parsed["schema.pattern"])
             dialect.end_read(self._database.connection)
         except dialect.error as error:
             self._database.drop()
-            raise ConnectError(f"The tables of {self._database.location.shown} cannot be listed: {dialect.said(error)}") from error
+            raise ConnectError(f"Cannot list the tables of {self._database.location.shown}: {dialect.said(error)}") from error
         tables = sorted(table for table in found if self._choice.take(table))
         if not parsed["topic.qualified"]:
             _refuse_same_names(tables)
         if not tables:
             log.warning(
-                "No table of %s is chosen: %d were found. Look at table.*, schema.pattern and catalog.pattern",
+                "No table of %s passes the filters (%d tables found). Check table.*, schema.pattern and catalog.pattern",
                 self._database.location.shown,
                 len(found),
             )
@@ -109,15 +109,15 @@ class JdbcSourceConnector(SourceConnector):
         while not self._stopped.wait(pause):
             try:
                 if self._look():
-                    log.info("The tables have changed: they are reassigned among the tasks")
+                    log.info("The list of tables has changed: assigning the tables to tasks again")
                     self.context.request_task_reconfiguration()
             except ConnectError as error:
                 if not self._stopped.is_set():
-                    log.warning("%s They are looked for again in %.0f s", error, pause)
+                    log.warning("%s Retrying in %.0f s", error, pause)
 
 
 class JdbcSourceTask(SourceTask):
-    """Reads its share of the tables, one query at a time, each table when its time has come."""
+    """Reads its share of the tables, one query at a time, each table when its poll interval is over."""
 
     java_name = "io.confluent.connect.jdbc.source.JdbcSourceTask"
 
@@ -176,10 +176,8 @@ class JdbcSourceTask(SourceTask):
         if dialect.blame(error) != PASSING:
             raise ConnectError(f"The query to {where} failed: {said}") from (None if self._parsed["query.masked"].value else error)
         if 0 <= most < self._failures:
-            raise ConnectError(
-                f"The query to {where} failed {self._failures} times, which query.retry.attempts does not allow: {said}"
-            ) from error
-        log.warning("The query to %s is tried again: %s", where, said)
+            raise ConnectError(f"The query to {where} failed {self._failures} times, more than query.retry.attempts allows: {said}") from error
+        log.warning("The query to %s failed and is retried: %s", where, said)
         self._stopped.wait(RETRY_SECONDS)
 
     def stop(self):
@@ -199,28 +197,28 @@ def _is_query(parsed):
 
 
 def _errors(parsed):
-    """{key: message} of what is wrong beyond each key by itself."""
+    """Return {key: message} for errors that involve several keys or the URL."""
     errors = {}
     mode = parsed["mode"].lower()
     if not parsed["connection.url"]:
-        errors["connection.url"] = "is missing: the database's jdbc: URL"
+        errors["connection.url"] = "is missing: set the jdbc: URL of the database"
     else:
         try:
             Database(parsed)
         except ConfigError as error:
             errors.update(error.errors)
     if not mode:
-        errors["mode"] = "is missing: bulk, incrementing, timestamp or timestamp+incrementing"
+        errors["mode"] = "is missing: set bulk, incrementing, timestamp or timestamp+incrementing"
     filters = [name for name in ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list") if parsed[name]]
     old, new = [name for name in filters if name.endswith("list") and "." not in name[6:]], [name for name in filters if name.endswith(".list")]
     if len(old) > 1 or old and new:
-        errors[filters[-1]] = f"cannot be combined with {filters[0]}: table.whitelist and table.blacklist are alone"
+        errors[filters[-1]] = f"cannot be combined with {filters[0]}: use table.whitelist or table.blacklist alone"
     if filters and _is_query(parsed):
-        errors["query"] = f"cannot be combined with {filters[0]}: a query is read in place of tables"
+        errors["query"] = f"cannot be combined with {filters[0]}: the connector reads either a query or tables"
     if parsed["query"] and parsed["query.masked"] and parsed["query.masked"].value:
         errors["query.masked"] = "cannot be combined with query"
     if mode in (TIMESTAMP, f"{TIMESTAMP}+{INCREMENTING}") and not parsed["timestamp.column.name"] and not parsed["timestamp.columns.mapping"]:
-        errors["timestamp.column.name"] = f"is missing: mode={mode} needs it, or timestamp.columns.mapping"
+        errors["timestamp.column.name"] = f"is missing: mode={mode} requires it or timestamp.columns.mapping"
     return errors
 
 
@@ -230,8 +228,8 @@ def _refuse_same_names(tables):
     if twice is not None:
         full = ", ".join(table.full for table in tables if table.name == twice.name)
         raise ConnectError(
-            f"Tables of the same name would be written to one topic: {full}. Choose among them by schema.pattern or table.include.list, or set "
-            f"topic.qualified=true, with which topics have the schema in their names."
+            f"Tables with the same name would share one topic: {full}. Select one with schema.pattern or table.include.list, or set "
+            f"topic.qualified=true, which adds the schema to the topic names."
         )
 
 

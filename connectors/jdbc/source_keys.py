@@ -1,4 +1,4 @@
-"""The keys of JdbcSource, by Confluent's names, and a few of our own."""
+"""The configuration keys of JdbcSource: Confluent's, and a few of our own."""
 
 import re
 
@@ -21,7 +21,7 @@ def topic_prefix(name, value):
 
 
 def mappings(name, value):
-    """Entries of the form pattern:column, the pattern a regular expression of a table's full name."""
+    """Entries pattern:column, where the pattern is a regular expression for full table names."""
     for each in value or ():
         pattern, _, column = each.rpartition(":")
         if not pattern or not column.strip("[]|"):
@@ -30,7 +30,7 @@ def mappings(name, value):
 
 
 def list_mappings(name, value):
-    """Entries of the form pattern:[column|column], the pattern a regular expression of a table's full name."""
+    """Entries pattern:[column|column], where the pattern is a regular expression for full table names."""
     mappings(name, value)
     for each in value or ():
         listed = re.search(r":\[([^\[\]]*)\]$", each)
@@ -72,11 +72,11 @@ def _options():
         "table.whitelist",
         LIST,
         MEDIUM,
-        "Names of the tables to read. Cannot be combined with the other three filters.",
+        "The names of the tables to read; all others are ignored. Cannot be combined with the other three filters.",
         default=[],
         group=_DATABASE,
     )
-    yield Option("table.blacklist", LIST, MEDIUM, "Names of the tables to exclude.", default=[], group=_DATABASE)
+    yield Option("table.blacklist", LIST, MEDIUM, "The names of tables to ignore.", default=[], group=_DATABASE)
     yield Option(
         "table.include.list",
         LIST,
@@ -90,7 +90,7 @@ def _options():
         "table.exclude.list",
         LIST,
         MEDIUM,
-        "Regular expressions for the full names of the tables to exclude.",
+        "Regular expressions for the full names of tables to ignore.",
         default=[],
         check=patterns_compile,
         group=_DATABASE,
@@ -99,7 +99,7 @@ def _options():
         "catalog.pattern",
         STRING,
         MEDIUM,
-        "Read only tables in catalogs that match this SQL LIKE pattern; empty: those without a catalog.",
+        "Read only tables in catalogs that match this LIKE pattern; an empty pattern selects tables without a catalog.",
         default=None,
         group=_DATABASE,
     )
@@ -107,26 +107,26 @@ def _options():
         "schema.pattern",
         STRING,
         HIGH,
-        "Read only tables in schemas that match this SQL LIKE pattern; empty: those without a schema.",
+        "Read only tables in schemas that match this LIKE pattern; an empty pattern selects tables without a schema.",
         default=None,
         group=_DATABASE,
     )
-    yield Option("numeric.precision.mapping", BOOLEAN, LOW, "Deprecated: the same as numeric.mapping=precision_only.", default=False, group=_DATABASE)
+    yield Option("numeric.precision.mapping", BOOLEAN, LOW, "The older form of numeric.mapping=precision_only.", default=False, group=_DATABASE)
     yield Option(
-        "numeric.mapping", STRING, LOW, "Type of NUMERIC columns. none: Connect's Decimal; precision_only: integers if the scale is 0 and "
-        "they fit; best_fit: also doubles if 18 digits suffice; best_fit_eager_double: doubles for any other scale. A column without a scale "
-        "becomes a string, or a double for the latter two.",
+        "numeric.mapping", STRING, LOW, "The type of NUMERIC columns. none: Connect's Decimal; precision_only: integers, if the scale is 0 and the "
+        "precision at most 18; best_fit: also doubles, if the precision is at most 18; best_fit_eager_double: doubles for all columns with a "
+        "scale. Columns without declared scale become exact strings, with the last two settings doubles.",
         default=None, check=AnyCase("none", "precision_only", "best_fit", "best_fit_eager_double"), group=_DATABASE,
     )  # fmt: skip
     yield shared["dialect.name"]
     yield Option(
-        "date.calendar.system", STRING, LOW, "Calendar of days before 1582: Java's old one (LEGACY), or the proleptic Gregorian calendar "
-        "(PROLEPTIC_GREGORIAN). No effect here: databases use the latter, and so does the source.",
+        "date.calendar.system", STRING, LOW, "The calendar for dates before 1582: Julian (LEGACY) or PROLEPTIC_GREGORIAN. No effect "
+        "here: dates are always read as proleptic Gregorian, as databases store them.",
         default="LEGACY", check=AnyCase("LEGACY", "PROLEPTIC_GREGORIAN"), group=_DATABASE,
     )  # fmt: skip
     yield Option(
-        "mode", STRING, HIGH, "How to find new rows. bulk: read all rows each time; incrementing: rows with a higher number; timestamp: rows with "
-        "a later time; timestamp+incrementing: rows with a later time, or with the same time and a higher number.",
+        "mode", STRING, HIGH, "How new rows are found. bulk: all rows at each poll; incrementing: rows with a higher id; timestamp: rows with a "
+        "later timestamp; timestamp+incrementing: rows with a later timestamp, or the same and a higher id.",
         default="", check=AnyCase("", BULK, TIMESTAMP, INCREMENTING, BOTH), dependents=_OF_COLUMNS, group=_MODE,
         recommend=lambda name, parsed: [BULK, TIMESTAMP, INCREMENTING, BOTH],
     )  # fmt: skip
@@ -134,7 +134,7 @@ def _options():
         "incrementing.column.name",
         STRING,
         MEDIUM,
-        "Column with ascending numbers. Empty: the table's only auto-increment column.",
+        "The incrementing column. By default the table's only autoincrement column.",
         default="",
         group=_MODE,
         recommend=_shown_in(INCREMENTING, BOTH),
@@ -143,7 +143,7 @@ def _options():
         "timestamp.column.name",
         LIST,
         MEDIUM,
-        "Columns with the time of the last change; the first non-null value is used.",
+        "Columns with the time of the last change; the first one that is not null counts.",
         default=[],
         group=_MODE,
         recommend=_shown_in(TIMESTAMP, BOTH),
@@ -152,7 +152,7 @@ def _options():
         "timestamp.columns.mapping",
         LIST,
         MEDIUM,
-        "Timestamp columns of tables whose full names match: pattern:[column|column].",
+        "Timestamp columns for tables whose full names match: pattern:[column|column].",
         default=[],
         check=list_mappings,
         group=_MODE,
@@ -162,7 +162,7 @@ def _options():
         "incrementing.column.mapping",
         LIST,
         MEDIUM,
-        "Incrementing column of tables whose full names match: pattern:column.",
+        "The incrementing column for tables whose full names match: pattern:column.",
         default=[],
         check=mappings,
         group=_MODE,
@@ -172,7 +172,7 @@ def _options():
         "timestamp.initial",
         LONG,
         LOW,
-        "Without a stored offset: read rows after this time, in milliseconds since the epoch; -1: now. Not set: all rows.",
+        "Without a stored offset, read rows after this time in milliseconds since the epoch; -1 is now. By default all rows are read.",
         default=None,
         group=_MODE,
         recommend=_Hidden(),
@@ -181,17 +181,26 @@ def _options():
         "validate.non.null",
         BOOLEAN,
         LOW,
-        "Whether the task fails at the start if the incrementing column, or all timestamp columns, are nullable.",
+        "Whether the task fails if the incrementing column or all timestamp columns are nullable.",
         default=True,
         group=_MODE,
         recommend=_shown_in(INCREMENTING, TIMESTAMP, BOTH),
     )
-    yield Option("query", STRING, MEDIUM, "A SELECT to read instead of tables; the conditions of the mode are added to it.", default="", group=_MODE)
-    yield Option("query.masked", PASSWORD, MEDIUM, "The same, hidden in logs and REST responses.", default="", group=_MODE, recommend=_Hidden())
-    yield keys.quoting(_MODE)
-    yield Option("query.suffix", STRING, LOW, "SQL to append to every query, such as FOR READ ONLY.", default="", group=_MODE)
     yield Option(
-        "transaction.isolation.mode", STRING, LOW, "Isolation level of the reading transactions.", default="DEFAULT",
+        "query",
+        STRING,
+        MEDIUM,
+        "A SELECT to read instead of tables. The connector wraps it to add the conditions of the mode.",
+        default="",
+        group=_MODE,
+    )
+    yield Option(
+        "query.masked", PASSWORD, MEDIUM, "The same as query, but hidden in logs and REST responses.", default="", group=_MODE, recommend=_Hidden()
+    )
+    yield keys.quoting(_MODE)
+    yield Option("query.suffix", STRING, LOW, "SQL that is appended to every query, such as FOR READ ONLY.", default="", group=_MODE)
+    yield Option(
+        "transaction.isolation.mode", STRING, LOW, "The isolation level of the transactions that read.", default="DEFAULT",
         check=AnyCase("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE", "SQL_SERVER_SNAPSHOT"),
         recommend=lambda name, parsed: ["default", "read_uncommitted", "read_committed", "repeatable_read", "serializable", "sql_server_snapshot"],
         group=_MODE,
@@ -200,24 +209,29 @@ def _options():
         "query.retry.attempts",
         INT,
         LOW,
-        "Maximum number of retries of a query after a transient error (a lost connection, a lock); -1: no limit.",
+        "How often a query is retried after a transient error (a lost connection, a lock timeout); -1: without limit.",
         default=-1,
         group=_MODE,
     )
     yield Option(
-        "late.rows.window.ms", LONG, LOW, "How long to look for rows with missing numbers in an incrementing column: such a row may be "
-        "committed after a row with a higher number. 0: not at all; -1: until all transactions that were open when the gap was seen have ended, "
-        "if the database reports them, else a minute.", default=-1, check=at_least(-1), group=_MODE, internal=True,
+        "late.rows.window.ms", LONG, LOW, "How long missing ids of an incrementing column are queried again: their rows may be committed after "
+        "rows with higher ids. 0: never; -1: until all transactions that were open when the gap was found have ended, or one minute if the "
+        "database does not report transactions.", default=-1, check=at_least(-1), group=_MODE, internal=True,
     )  # fmt: skip
     yield Option(
-        "table.types", LIST, LOW, "Types of tables to read: TABLE, VIEW, PARTITIONED TABLE, MATERIALIZED VIEW …", default="TABLE", group=_CONNECTOR
+        "table.types",
+        LIST,
+        LOW,
+        "The types of tables to read: TABLE, VIEW, PARTITIONED TABLE, MATERIALIZED VIEW …",
+        default="TABLE",
+        group=_CONNECTOR,
     )
-    yield Option("poll.interval.ms", INT, HIGH, "How long to wait between two polls of a table.", default=5000, group=_CONNECTOR)
+    yield Option("poll.interval.ms", INT, HIGH, "The pause between two polls of a table.", default=5000, group=_CONNECTOR)
     yield Option(
         "batch.max.rows",
         INT,
         LOW,
-        "Maximum number of rows per poll. Not set: chosen by the task.",
+        "The maximum number of rows in a batch. If not set, batches have 20,000 rows.",
         default=1000,
         group=_CONNECTOR,
     )
@@ -225,48 +239,52 @@ def _options():
         "max.buffer.size",
         INT,
         LOW,
-        "No effect here: the worker limits the bytes of records in flight.",
+        "No effect here: the worker limits the bytes of unsent records.",
         default=0,
         group=_CONNECTOR,
     )
-    yield Option("poll.linger.ms", LONG, LOW, "No effect here: rows are published as they are read.", default=5000, group=_CONNECTOR)
+    yield Option("poll.linger.ms", LONG, LOW, "No effect here: rows are sent as soon as they are read.", default=5000, group=_CONNECTOR)
     yield Option(
-        "table.monitoring.startup.polling.limit.ms", LONG, LOW, "How long to wait for the list of tables at the start.", default=10000, internal=True
+        "table.monitoring.startup.polling.limit.ms",
+        LONG,
+        LOW,
+        "No effect here: the connector lists the tables when it starts.",
+        default=10000,
+        internal=True,
     )
-    yield Option("table.poll.interval.ms", LONG, LOW, "How often to check for new and dropped tables.", default=60000, group=_CONNECTOR)
+    yield Option("table.poll.interval.ms", LONG, LOW, "How often the connector looks for new and dropped tables.", default=60000, group=_CONNECTOR)
     yield Option(
         "topic.prefix",
         STRING,
         HIGH,
-        "Prefix of topics, followed by the table's name; for a query, the whole topic.",
+        "The prefix of topic names, before the table name; for a query, the topic name.",
         default="",
         check=topic_prefix,
         group=_CONNECTOR,
     )
     yield Option(
-        "topic.qualified", BOOLEAN, LOW, "Whether topics include the schema (schema.table), so that tables with the same name in two "
-        "schemas do "
-        "not clash.", default=False, group=_CONNECTOR, internal=True,
+        "topic.qualified", BOOLEAN, LOW, "Whether topic names contain the schema (schema.table), for tables with the same name in several "
+        "schemas.", default=False, group=_CONNECTOR, internal=True,
     )  # fmt: skip
     yield Option(
         "timestamp.delay.interval.ms",
         LONG,
         HIGH,
-        "Minimum age of a row's timestamp before the row is read: time for transactions to commit.",
+        "Read only rows whose timestamp is at least this old, so that open transactions can commit.",
         default=0,
         group=_CONNECTOR,
     )
     yield keys.zone(_CONNECTOR)
     yield Option(
-        "timestamp.granularity", STRING, LOW, "Type of timestamps. connect_logical: Connect's Timestamp, in milliseconds; or microseconds or "
-        "nanoseconds since the epoch as an integer or a string, or a string such as 2020-01-31T23:59:59.123456.",
+        "timestamp.granularity", STRING, LOW, "The type of timestamps. connect_logical: Connect's Timestamp in milliseconds; or micro- or "
+        "nanoseconds since the epoch as an integer or string, or a string such as 2020-01-31T23:59:59.123456.",
         default="connect_logical", check=one_of(*GRANULARITIES), recommend=lambda name, parsed: list(GRANULARITIES), group=_CONNECTOR,
     )  # fmt: skip
 
 
 SOURCE = ConfigDef(*_options())
 TASK = SOURCE.extend(
-    Option("tables", LIST, HIGH, "The tables that the task reads. The connector sets it."),
-    Option("tables.fetched", BOOLEAN, HIGH, "Whether the list of tables is known. The connector sets it.", default=False, internal=True),
+    Option("tables", LIST, HIGH, "The tables of the task. Set by the connector."),
+    Option("tables.fetched", BOOLEAN, HIGH, "Whether the list of tables is known. Set by the connector.", default=False, internal=True),
     Option("engine.shutdown.timeout", INT, LOW, "No effect here.", default=10, check=between(0, 30), internal=True),
 )

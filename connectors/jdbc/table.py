@@ -1,4 +1,4 @@
-"""Names of tables, with and without quotes, and which tables a connector takes."""
+"""Table names, quoted or not, and the filters that select tables."""
 
 import fnmatch
 import re
@@ -19,7 +19,7 @@ class Table:
 
     @property
     def full(self):
-        """As it is in the key of a source partition."""
+        """The name in a source partition."""
         return ".".join(self.parts)
 
     def __str__(self):
@@ -27,7 +27,7 @@ class Table:
 
 
 def split(name, quotes):
-    """The parts of a name, which may be quoted by any of these pairs of signs: they may hold dots then."""
+    """Split a name at its dots. `quotes` are the pairs of characters that quote a part, which may then contain dots."""
     parts, at, part = [], 0, ""
     while at < len(name):
         pair = next((pair for pair in quotes if name.startswith(pair[0], at)), None)
@@ -36,7 +36,7 @@ def split(name, quotes):
             while (end := name.find(pair[1], end)) >= 0 and name[end + 1 : end + 2] == pair[1]:
                 end += 2
             if end < 0:
-                raise ConfigError(f"The table name {name} has a quote that nothing closes.")
+                raise ConfigError(f"The table name {name} has an unclosed quote.")
             part = name[at + 1 : end].replace(pair[1] * 2, pair[1])
             at = end + 1
         elif name[at] == ".":
@@ -48,10 +48,10 @@ def split(name, quotes):
 
 
 class Choice:
-    """Which of a database's tables are read.
+    """The filters that select the tables to read.
 
-    Names in table.whitelist and table.blacklist are bare or full, and case does not count; table.include.list and table.exclude.list are
-    regular expressions of full names.
+    table.whitelist and table.blacklist have names with or without schema, case-insensitive; table.include.list and table.exclude.list have
+    regular expressions for full names.
     """
 
     def __init__(self, config):
@@ -81,7 +81,7 @@ def _java(pattern):
 
 
 def like(pattern, name):
-    """Whether a name fits a pattern of SQL's LIKE; None fits all, and an empty pattern those without a name."""
+    """Return whether a name matches a LIKE pattern. None matches all names, an empty pattern only a missing name."""
     if pattern is None:
         return True
     if pattern == "":
@@ -90,6 +90,6 @@ def like(pattern, name):
 
 
 def patterns_compile(name, value):
-    """Regular expressions of Java's."""
+    """Regular expressions as in Java."""
     for each in value or ():
         regex_compiles(name, each)

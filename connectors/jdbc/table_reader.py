@@ -1,4 +1,4 @@
-"""Reads one table, or a query, from its stored offset on: one query after the other, each as batches."""
+"""Read one table or query from its stored offset on: query after query, each in batches."""
 
 import contextlib
 import logging
@@ -13,14 +13,15 @@ from standalone import ConnectError, SourceBatch
 
 log = logging.getLogger(__name__)
 
-GOOD_ROWS = 20_000  # in a batch, where batch.max.rows does not say
-_LATE_MICROS = 60_000_000  # how long to wait for a row that is late, where the database does not say what still runs
-_SOON_MICROS = 1_000_000  # the least: a number may have been given to a session that has not begun to write
-_SLOW_MICROS = 60_000_000  # held back so long by an open transaction: somebody should know
+GOOD_ROWS = 20_000  # rows in a batch, if batch.max.rows is not set
+_SMALL_BYTES = 1 << 20  # a batch with fewer rows and fewer bytes is likely the last one
+_LATE_MICROS = 60_000_000  # how long to query missing ids, if the database does not report open transactions
+_SOON_MICROS = 1_000_000  # at least: a session may have taken an id and not yet started to write
+_SLOW_MICROS = 60_000_000  # log a warning if an open transaction delays rows for so long
 
 
 class TableReader:
-    """`due` is when to look next, by the clock that `now` has; a query that is begun is read to its end first."""
+    """`due` is the monotonic time of the next query. A query that has started is read to its end first."""
 
     def __init__(self, config, dialect, mapping, table, stored):
         self.due = 0.0
@@ -51,7 +52,7 @@ class TableReader:
         return self._batches is not None
 
     def next(self, connection):
-        """The next batch, or None where the query is at its end."""
+        """Return the next batch, or None at the end of the query."""
         if self._batches is None:
             self._dialect.begin_read(connection)
             self._batches = self._begun(connection)
@@ -62,7 +63,7 @@ class TableReader:
         return batch
 
     def forget(self):
-        """The connection is lost: the query begins again after what was handed on."""
+        """After a lost connection: the next query starts after the last returned batch."""
         if self._batches is not None:
             self._batches.close()
         self._batches = None
@@ -90,16 +91,20 @@ class TableReader:
                 yield self._batch(count, arrays, following, columns, schema, mark)
 
     def _chunks(self, connection, sql, columns):
-        """What a query gives: for each batch (the number of its rows, an Arrow array a column)."""
+        """Yield (number of rows, an Arrow array for each column) for each batch of a query."""
         chunks = self._dialect.read(connection, sql, columns, self._rows)
-        return read_ahead(chunks, lambda chunk: chunk[0] < self._rows) if self._dialect.reads_ahead else chunks
+        return read_ahead(chunks, self._is_small) if self._dialect.reads_ahead else chunks
+
+    def _is_small(self, chunk):
+        count, arrays = chunk
+        return count < self._rows and sum(array.nbytes for array in arrays) < _SMALL_BYTES
 
     def _columns(self, connection, base):
         if self.table is None:
             return self._dialect.describe(connection, base)
         columns = self._dialect.columns(connection, self.table)
         if columns is None:
-            raise ConnectError(f"There is no table '{self.table}' in {self._dialect.location.shown}, or it may not be seen.")
+            raise ConnectError(f"Table '{self.table}' does not exist in {self._dialect.location.shown}, or the user has no access to it.")
         return columns
 
     def _bulk(self, connection, base, columns, schema):
@@ -107,9 +112,9 @@ class TableReader:
         if chosen != "*":
             base = f"SELECT {chosen} FROM {f'({self._query}) AS connect_query' if self._query else self._dialect.full(self.table)}"
         with contextlib.closing(self._chunks(connection, f"{base}{self._suffix}", columns)) as chunks:
-            for count, arrays in chunks:
+            for (count, arrays), following in _with_following(chunks):
                 value = struct_array(schema, columns, arrays, self._mapping)
-                yield SourceBatch(count, self._topic, value, schema, source_partition=self.partition, more_follows=count == self._rows)
+                yield SourceBatch(count, self._topic, value, schema, source_partition=self.partition, more_follows=following is not None)
 
     def _batch(self, count, arrays, following, columns, schema, mark):
         mode, before = self._mode, self._place
@@ -124,7 +129,7 @@ class TableReader:
             given_up = self._gaps.note(before.number, numbers, mark)
             if given_up:
                 log.warning(
-                    "%s: %d ranges of missing numbers are no longer looked for: rows committed late there would be missed",
+                    "%s: giving up %d ranges of missing ids, as there are too many: rows committed late there would be lost",
                     self.table or "query",
                     given_up,
                 )
@@ -139,12 +144,12 @@ class TableReader:
 
     # --- Rows committed late ---------------------------------------------------------------------------------------------
     def _end(self, connection):
-        """The time before which rows are read: what is later may not be whole yet."""
+        """Return the time up to which rows are read: open transactions may still add later rows."""
         now = self._dialect.now(connection)
         held = self._dialect.horizon(connection) if self._window == -1 else None
         if held is not None and now - held > _SLOW_MICROS and not self._warned:
             log.warning(
-                "%s: rows of the last %d s wait for a transaction that is still open: look at pg_stat_activity",
+                "%s: an open transaction delays the rows of the last %d s: see pg_stat_activity",
                 self.table or "query",
                 (now - held) // 1_000_000,
             )
@@ -152,16 +157,16 @@ class TableReader:
         return min(now, now if held is None else held) - self._delay
 
     def _mark(self, connection):
-        """What is noted of a gap when it is missed: the time, and where the count of transactions stands."""
+        """Return the time and the current transaction id, which are stored with each new gap."""
         known = self._dialect.transactions_before(connection) if self._window == -1 else None
         return self._dialect.now(connection), None if known is None else known[0]
 
     def _late(self, connection, source, columns, schema):
-        """Rows of numbers that were missed before and are there now; gaps that nobody can fill any more are forgotten after the look."""
+        """Yield the rows that have filled gaps; then drop the gaps that no open transaction can fill."""
         if not self._gaps:
             return
         now, known = self._dialect.now(connection), self._dialect.transactions_before(connection) if self._window == -1 else None
-        if self._restored:  # when they were missed nobody knows any more
+        if self._restored:  # their age is unknown
             self._gaps = Gaps(self._gaps.ranges(), (now, None if known is None else known[0]))
             self._restored = False
         sql = f"SELECT {self._dialect.chosen(columns)} FROM {source} {self._mode.missed(self._gaps.ranges())}{self._suffix}"
@@ -191,7 +196,7 @@ def _below(ranges, number):
 
 
 def _with_following(chunks):
-    """Each chunk with the one after it, or None."""
+    """Yield each chunk with the following one, or None."""
     chunk = next(chunks, None)
     while chunk is not None:
         following = next(chunks, None)
@@ -213,7 +218,7 @@ def _partition(table, mode):
 
 
 def stored_place(reader, partition, table, catalog=None):
-    """The Place of a stored offset: Confluent's newer form of the key goes before its older one, which has the table's bare name."""
+    """Return the Place of a stored offset. Confluent's current partition form precedes the older one, which has only the table name."""
     forms = [partition]
     if table is not None:
         forms += [{"table": f"{catalog}.{table.full}", "protocol": "1"}] if catalog else []

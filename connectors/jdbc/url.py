@@ -1,11 +1,11 @@
-"""connection.url: parses `jdbc:` URLs as in Java's files.
+"""Parse connection.url: the `jdbc:` URLs of Java configurations.
 
-    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      multiple hosts, separated by commas
+    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      several hosts, separated by commas
     jdbc:mysql://u:p@host:3306/db    jdbc:mariadb://host/db
     jdbc:sqlite:path    jdbc:sqlite::memory:    jdbc:sqlite:/path?foreign_keys=on
-    jdbc:sqlserver:…    jdbc:oracle:thin:@…     mssql+pymssql://u:p@host/db, or any other URL of SQLAlchemy: dialects/generic.py
+    jdbc:sqlserver:…    jdbc:oracle:thin:@…     mssql+pymssql://u:p@host/db, or another URL of SQLAlchemy: dialects/generic.py
 
-A URL may contain a password: errors and logs show `Location.shown`, which never does; `Location.masked(text)` removes it from other messages.
+A URL may contain a password: errors and logs use `Location.shown`, which has none, and `Location.masked(text)` removes it from other messages.
 """
 
 import re
@@ -23,7 +23,7 @@ _HIDDEN = "[hidden]"
 
 @dataclass(frozen=True)
 class Location:
-    """The address of a database. `kind` is the URL's protocol (mysql for mariadb, too); `properties` are the driver's."""
+    """A parsed URL. `kind` is its protocol (mysql for mariadb); `properties` are for the driver."""
 
     kind: str
     hosts: tuple = ()
@@ -31,16 +31,16 @@ class Location:
     user: str | None = None
     password: str | None = None
     properties: dict = field(default_factory=dict)
-    protocol: str = ""  # unless it is jdbc: and the kind
+    protocol: str = ""  # if it is not jdbc: and the kind
 
     @property
     def shown(self):
-        """The database in messages: without user, password and properties."""
+        """The database in messages, without user, password and properties."""
         hosts = ",".join(f"{host}:{port}".rstrip(":") for host, port in self.hosts)
         return f"{self.protocol or f'jdbc:{self.kind}:'}{f'//{hosts}/' if hosts else ''}{self.database}"
 
     def masked(self, text):
-        """The text without the secrets of the URL and connection.password."""
+        """Return the text without the secrets of the URL and connection.password."""
         secrets = [self.password, *(value for name, value in self.properties.items() if _SECRET.search(name))]
         for secret in filter(None, secrets):
             for form in {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}:
@@ -49,7 +49,7 @@ class Location:
 
 
 def parse(url, user=None, password=None, extra=None):
-    """The Location of a URL; the configuration's `user`, `password` and `extra` properties override the URL's. Raises ConfigError."""
+    """Return the Location of a URL. `user`, `password` and `extra` properties of the configuration override the URL. Raises ConfigError."""
     scheme, separator, _ = url.strip().partition("://")
     if separator and not scheme.lower().startswith("jdbc:") and scheme.lower() not in (*_PORTS, *_ALIKE, SQLITE):  # those need jdbc:
         return _of_sqlalchemy(url.strip(), user, password, extra)
@@ -61,7 +61,7 @@ def parse(url, user=None, password=None, extra=None):
     if kind not in _PORTS:
         return _other(kind, url.strip(), user, password, extra)
     if kind == MYSQL and not rest.startswith("//"):
-        rest = rest[rest.find("//") :] if "//" in rest else rest  # jdbc:mariadb:sequential://…: tries hosts in order
+        rest = rest[rest.find("//") :] if "//" in rest else rest  # jdbc:mariadb:sequential://…
     rest, properties = _query(rest)
     properties.update(extra or {})
     if rest.startswith("//"):
@@ -85,13 +85,13 @@ def _of_sqlalchemy(url, user, password, extra):
     try:
         hosts = ((parts.hostname, parts.port or ""),) if parts.hostname else ()
     except ValueError as error:
-        raise ConfigError.of({"connection.url": f"is not a URL of SQLAlchemy's: {error}"}) from None
+        raise ConfigError.of({"connection.url": f"is not a valid SQLAlchemy URL: {error}"}) from None
     secret = password or (unquote(parts.password) if parts.password else None)
     return Location(SQLALCHEMY, hosts, parts.path.lstrip("/"), user, secret, {"url": url, **(extra or {})}, f"{parts.scheme}:")
 
 
 def _other(kind, url, user, password, extra):
-    """`connection.url` is passed on unchanged; a password in it is found so that it can be masked."""
+    """Keep the URL for SQLAlchemy; find its password only to mask it."""
     found = re.search(r"[;?&]password=([^;&]*)|/([^/@:]+)@", url, re.IGNORECASE)
     secret = password or (found and (found[1] or found[2])) or None
     return Location(kind, (), "", user, secret, {"url": url, **(extra or {})})
@@ -100,7 +100,7 @@ def _other(kind, url, user, password, extra):
 def _protocol(url):
     found = re.match(r"jdbc:([a-z0-9]+):", url.strip(), re.IGNORECASE)
     if not found:
-        raise ConfigError.of({"connection.url": "must begin with jdbc: and the database's kind, such as jdbc:postgresql://host:5432/database"})
+        raise ConfigError.of({"connection.url": "must begin with jdbc: and a protocol, for example jdbc:postgresql://host:5432/database"})
     return found[1].lower(), url.strip()[found.end() :]
 
 

@@ -1,47 +1,62 @@
 #!/usr/bin/env python3
-"""PostgreSQL → topic and topic → PostgreSQL (insert, upsert of new rows, upsert of rows that are there), beside what COPY alone does in the same
-run, and beside Debezium's JDBC sink.
+"""Database → topic and topic → database, beside bare programs that do the same in the same run.
 
-    scripts/bench/jdbc.py [--rows 1000000] [--peer-rows 100000]
+    scripts/bench/jdbc.py [--rows 1000000] [--peer-rows 100000] [--compression none]
+    scripts/bench/jdbc.py --server mariadb [--rows 1000000]        only database → topic
 
-Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL and a real Kafka broker are started for this.
-COPY alone is one COPY of all rows, into memory, and out of it into a table with the same primary key. Ours counts from the creation of the
-connector to the last row in the table: whether that is there is asked by its key.
-Sums of hashes on both sides verify the content. Debezium's sink runs in Java Connect on the same topic, in batches of 5000; its rate counts
-from its first rows until it has written --peer-rows; 0 leaves it out.
+Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL or MariaDB and a real Kafka broker are
+started. Measured with PostgreSQL, and what each rate is compared with:
+
+    table → topic                   COPY TO STDOUT, read by psycopg into memory; psycopg with confluent-kafka, which does all of the work
+    insert, upsert of new rows      COPY FROM STDIN from memory into an empty table with the same primary key; Debezium's sink
+    upsert of existing rows         the same COPY; and COPY into a temporary table with one INSERT ... ON CONFLICT DO UPDATE
+
+A connector is measured from its creation to the last row. First a small table goes through connectors of the same kinds, so that the start of
+Kafka's Java and of the worker is not part of the first rate. This process switches threads and collects garbage as often as a worker does.
+Sums of hashes verify the rows. Debezium's sink runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows
+until it has written --peer-rows. --peer-rows 0 leaves out Debezium and confluent-kafka. --compression is compression.type of all producers.
 """
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import pathlib
 import resource
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "bench")]
 
+import jdbc_peers  # noqa: E402
+
+from standalone import warm_up  # noqa: E402
+from standalone.cli.worker import GC_THRESHOLD, SWITCH_SECONDS  # noqa: E402
 from standalone.testing import LocalWorker, wait_for  # noqa: E402
-from tests.servers import java_connect  # noqa: E402
 from tests.servers.kafka_broker import KafkaBroker  # noqa: E402
+from tests.servers.mariadb import MariaDb  # noqa: E402
 from tests.servers.postgresql import PostgreSql  # noqa: E402
-from tests.servers.server import CACHE  # noqa: E402
 
-JSON = "org.apache.kafka.connect.json.JsonConverter"
-PATIENCE_SECONDS = 600
+JSON = jdbc_peers.JSON
+PATIENCE_SECONDS = jdbc_peers.PATIENCE_SECONDS
+FIRST_ROWS = 50_000  # of the small table
 COLUMNS = (
     "id bigint PRIMARY KEY, name text NOT NULL, note text, price numeric(12,2), amount integer NOT NULL, ratio double precision, "
     "is_open boolean, at timestamptz NOT NULL, day date, raw bytea"
 )
 FILL = """
-INSERT INTO items SELECT n, 'name of item ' || n, CASE WHEN n % 3 > 0 THEN md5(n::text) END, n * 0.37, n % 100000, n / 7.0, n % 2 = 0,
+INSERT INTO {table} SELECT n, 'name of item ' || n, CASE WHEN n % 3 > 0 THEN md5(n::text) END, n * 0.37, n % 100000, n / 7.0, n % 2 = 0,
     TIMESTAMPTZ '2020-01-01 00:00:00Z' + n * INTERVAL '1 second', DATE '2020-01-01' + (n % 3000)::int, decode(md5(n::text), 'hex')
 FROM generate_series(1, {rows}) n
+"""
+MARIADB_COLUMNS = COLUMNS.replace("timestamptz", "datetime").replace("bytea", "varbinary(16)")
+MARIADB_FILL = """
+INSERT INTO {table} SELECT n, concat('name of item ', n), CASE WHEN n % 3 > 0 THEN md5(n) END, n * 0.37, n % 100000, n / 7.0, n % 2 = 0,
+    TIMESTAMP '2020-01-01 00:00:00' + INTERVAL n SECOND, DATE '2020-01-01' + INTERVAL n % 3000 DAY, unhex(md5(n))
+FROM (SELECT seq AS n FROM seq_1_to_{rows}) s
 """
 
 
@@ -49,58 +64,131 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--peer-rows", type=int, default=100_000)
+    parser.add_argument("--compression", default="none")
+    parser.add_argument("--server", choices=("postgresql", "mariadb"), default="postgresql")
     given = parser.parse_args()
+    warm_up.compile_all()  # nothing where the kernels are compiled
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(*GC_THRESHOLD)
+    (postgresql if given.server == "postgresql" else mariadb)(given)
+
+
+def postgresql(given):
+    peer_rows = min(given.peer_rows, given.rows)
     with PostgreSql() as server, KafkaBroker() as broker, contextlib.closing(_connected(server)) as connection:
-        connection.execute(f"CREATE TABLE items ({COLUMNS})")
-        connection.execute(FILL.format(rows=given.rows))
-        connection.execute("VACUUM ANALYZE items")
-        rates = run(server, broker, connection, given.rows)
-        peer_rows = min(given.peer_rows, given.rows)
-        for mode in rates if peer_rows else ():
+        for table, rows in (("first", FIRST_ROWS), ("items", given.rows)):
+            connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
+            connection.execute(FILL.format(table=table, rows=rows))
+            connection.execute(f"VACUUM ANALYZE {table}")
+        rates = run(server, broker, connection, given, peer_rows)
+        for mode in ("insert", "upsert") if peer_rows else ():
             rate = debezium(server, broker, connection, mode, peer_rows)
-            print(f"  JdbcSink does {rates[mode] / rate:.1f} times as many rows a second")
+            print(f"  JdbcSink writes {rates[mode] / rate:.1f} times as many rows a second")
 
 
-def run(server, broker, connection, rows):
+def run(server, broker, connection, given, peer_rows):
     """{mode: rows a second} of the sink."""
-    rates = {}
-    servers = (server, broker)
-    data, *used = timed(lambda: _copy_out(connection), servers)
-    copy_out = told("COPY TO STDOUT alone", rows, *used)
+    rows, servers, base = given.rows, (server, broker), {"connection.url": server.jdbc, "tasks.max": "1"}
+    data, *used = timed(lambda: jdbc_peers.copy_out(connection), servers)
+    out_rate = told("COPY TO STDOUT alone", rows, *used)
     connection.execute(f"CREATE TABLE copied ({COLUMNS})")
-    _, *used = timed(lambda: _copy_in(connection, data), servers)
-    copy_in = told("COPY FROM STDIN alone", rows, *used)
+    _, *used = timed(lambda: jdbc_peers.copy_in(connection, "copied", data), servers)
+    in_rate = told("COPY FROM STDIN alone", rows, *used)
+    _, *used = timed(lambda: jdbc_peers.merge(connection, "copied", data), servers)
+    merge_rate = told("COPY into a temporary table and one merge, alone", rows, *used)
     data = None  # a quarter of a gigabyte
-    base = {"connection.url": server.jdbc, "tasks.max": "1"}
-    with tempfile.TemporaryDirectory(prefix="bench-jdbc-") as folder:
-        settings = {"bootstrap__servers": broker.bootstrap, "pipeline__engine": "auto", "value__converter": JSON}
-        with LocalWorker(pathlib.Path(folder), **settings) as worker:
-            source = {"connector.class": "JdbcSource", "mode": "incrementing", "incrementing.column.name": "id", "table.whitelist": "items", **base}
-            rate = measured("table → topic", rows, lambda: worker.create("source", source), lambda: _count(worker) >= rows, worker, "source", servers)
-            print(f"  {rate / copy_out:.2f} of COPY alone")
-            worker.herder.delete("source")
-            for mode in ("insert", "upsert"):
-                connection.execute(f"CREATE TABLE {mode} ({COLUMNS})")
-                is_over = lambda mode=mode: _holds(connection, mode, rows)  # noqa: E731
-                rates[mode] = sunk(worker, mode, _sink(mode, base), f"topic → table, {mode}", rows, is_over, servers)
-                print(f"  {rates[mode] / copy_in:.2f} of COPY alone")
-                _check_rows(connection, mode)
-            is_over = lambda: worker._committed("again", "items") == {0: rows}  # noqa: E731
-            rate = sunk(worker, "again", _sink("upsert", base), "topic → table, upsert of rows that are there", rows, is_over, servers)
-            print(f"  {rate / copy_in:.2f} of COPY alone")
-            _check_rows(connection, "upsert")
+    connection.execute("DROP TABLE copied")
+    rates = {}
+    with _worker(broker, given.compression) as worker:
+        worker.create("first", _source("first", base))
+        wait_for(lambda: worker._count("first") >= FIRST_ROWS or time.sleep(0.05), PATIENCE_SECONDS, "the small table in its topic")
+        worker.herder.delete("first")
+        rate = read(worker, base, rows, servers)
+        print(f"  {rate / out_rate:.2f} of COPY alone")
+        if peer_rows:
+            print(f"  {rate / produced(connection, broker, given.compression, peer_rows, servers):.1f} times as many rows a second")
+        connection.execute(f"CREATE TABLE first_copy ({COLUMNS})")
+        for mode in ("insert", "upsert"):  # the second one finds the keys
+            is_over = lambda mode=mode: worker._committed(f"first-{mode}", "first") == {0: FIRST_ROWS}  # noqa: E731
+            worker.create(f"first-{mode}", _sink("first", "first_copy", mode, base))
+            wait_for(lambda is_over=is_over: is_over() or time.sleep(0.05), PATIENCE_SECONDS, f"{mode} of the small table")
+            worker.herder.delete(f"first-{mode}")
+        for mode in ("insert", "upsert"):
+            connection.execute(f"CREATE TABLE {mode} ({COLUMNS})")
+            is_over = lambda mode=mode: _holds(connection, mode, rows)  # noqa: E731
+            rates[mode] = sunk(worker, mode, _sink("items", mode, mode, base), f"topic → table, {mode}", rows, is_over, servers)
+            print(f"  {rates[mode] / in_rate:.2f} of COPY alone")
+            _check_rows(connection, mode)
+        is_over = lambda: worker._committed("again", "items") == {0: rows}  # noqa: E731
+        sink = _sink("items", "upsert", "upsert", base)
+        rate = sunk(worker, "again", sink, "topic → table, upsert of existing rows", rows, is_over, servers)
+        print(f"  {rate / merge_rate:.2f} of COPY and one merge alone, {rate / in_rate:.2f} of COPY alone")
+        _check_rows(connection, "upsert")
     return rates
 
 
-def _sink(mode, base):
+def mariadb(given):
+    import pymysql
+
+    rows = given.rows
+    with MariaDb() as server, KafkaBroker() as broker:
+        login = {"host": "127.0.0.1", "port": server.port, "user": "root", "password": server.password, "autocommit": True}
+        with pymysql.connect(**login) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE bench")
+            cursor.execute("USE bench")
+            for table, count in (("first", FIRST_ROWS), ("items", rows)):
+                cursor.execute(f"CREATE TABLE {table} ({MARIADB_COLUMNS})")
+                cursor.execute(MARIADB_FILL.format(table=table, rows=count))
+            servers, base = (server, broker), {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
+            _, *used = timed(lambda: jdbc_peers.mysql_rows(connection), servers)
+            bare = told("SELECT alone, by PyMySQL's unbuffered cursor", rows, *used)
+        with _worker(broker, given.compression) as worker:
+            worker.create("first", _source("first", base))
+            wait_for(lambda: worker._count("first") >= FIRST_ROWS or time.sleep(0.05), PATIENCE_SECONDS, "the small table in its topic")
+            worker.herder.delete("first")
+            print(f"  {read(worker, base, rows, servers) / bare:.2f} of PyMySQL alone")
+
+
+@contextlib.contextmanager
+def _worker(broker, compression):
+    settings = {
+        "bootstrap__servers": broker.bootstrap, "pipeline__engine": "auto", "value__converter": JSON, "producer__compression__type": compression,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="bench-jdbc-") as folder, LocalWorker(pathlib.Path(folder), **settings) as worker:
+        yield worker
+
+
+def read(worker, base, rows, servers):
+    """Rows a second of the source."""
+    begin = lambda: worker.create("source", _source("items", base))  # noqa: E731
+    rate = measured("table → topic", rows, begin, lambda: worker._count("items") >= rows, worker, "source", servers)
+    worker.herder.delete("source")
+    return rate
+
+
+def produced(connection, broker, compression, rows, servers):
+    """Rows a second of psycopg with confluent-kafka; its first message must mean the same as ours."""
+    ours = jdbc_peers.first_message(broker.bootstrap, "items")
+    opening = ours[: ours.index(b'"payload":') + len(b'"payload":')]
+    call = lambda: jdbc_peers.produce_rows(connection, broker.bootstrap, "peer", opening, rows, compression)  # noqa: E731
+    theirs, *used = timed(call, servers)
+    assert json.loads(ours) == json.loads(theirs), "the messages are not the same"
+    return told("table → topic by psycopg and confluent-kafka", rows, *used)
+
+
+def _source(table, base):
+    return {"connector.class": "JdbcSource", "mode": "incrementing", "incrementing.column.name": "id", "table.whitelist": table, **base}
+
+
+def _sink(topic, table, mode, base):
     return {
-        "connector.class": "JdbcSink", "topics": "items", "table.name.format": mode, "insert.mode": mode, "pk.mode": "record_value",
+        "connector.class": "JdbcSink", "topics": topic, "table.name.format": table, "insert.mode": mode, "pk.mode": "record_value",
         "pk.fields": "id", "consumer.override.auto.offset.reset": "earliest", **base,
     }  # fmt: skip
 
 
 def sunk(worker, name, sink, what, rows, is_over, servers):
-    """Rows a second of a sink, from its creation on."""
+    """Rows a second of a sink."""
     rate = measured(what, rows, lambda: worker.create(name, sink), is_over, worker, name, servers)
     worker.herder.delete(name)
     return rate
@@ -108,7 +196,7 @@ def sunk(worker, name, sink, what, rows, is_over, servers):
 
 def _holds(connection, table, rows):
     if connection.execute(f"SELECT 1 FROM {table} WHERE id = {rows}").fetchone() is None:
-        return False  # they come in order: nothing is counted before the last one is there
+        return False  # rows come in order, so they are counted only once the last one exists: counting takes CPU from the sink
     return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == rows
 
 
@@ -118,61 +206,16 @@ def _check_rows(connection, table):
 
 
 def debezium(server, broker, connection, mode, rows):
-    """Rows a second of Debezium's sink, once it is under way."""
+    """Rows a second of Debezium's sink, from its first rows on."""
     table = f"java_{mode}"
     connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
-    sink = {
-        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "topics": "items", "tasks.max": "1", "collection.name.format": table,
-        "connection.url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres", "connection.username": "postgres", "connection.password": "any",
-        "insert.mode": mode, "primary.key.mode": "record_value", "primary.key.fields": "id", "schema.evolution": "none", "batch.size": "5000",
-        "consumer.override.auto.offset.reset": "earliest", "consumer.override.max.poll.records": "5000",
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="bench-debezium-") as folder:
-        worker = {
-            "bootstrap.servers": broker.bootstrap, "offset.storage.file.filename": f"{folder}/offsets", "plugin.path": debezium_jars().parent,
-            "key.converter": JSON, "value.converter": JSON,
-        }  # fmt: skip
-        java_connect.JAVA_OPTIONS[:] = ["-Xms512m", "-Xmx2g"]  # as a server has it, not as tests do
-        with java_connect.JavaConnect(worker, [], folder) as connect:
-            address = f"http://127.0.0.1:{connect.port}/connectors"
-            wait_for(lambda: _asked(address) is not None or time.sleep(0.1), PATIENCE_SECONDS, "Java Connect to be up")
-            _asked(f"{address}/peer/config", sink)
-            count = lambda: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: E731
-            wait_for(lambda: count() or _check(address) or time.sleep(0.05), PATIENCE_SECONDS, "Debezium's first rows")
-            first, begun = count(), time.monotonic()
-            wait_for(lambda: count() >= rows or _check(address) or time.sleep(0.1), PATIENCE_SECONDS, "Debezium's rows")
-            last, seconds = count(), time.monotonic() - begun
+    count = lambda: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: E731
+    with jdbc_peers.debezium(server, broker, table, mode) as check:
+        wait_for(lambda: count() or check() or time.sleep(0.05), PATIENCE_SECONDS, "Debezium's first rows")
+        first, begun = count(), time.monotonic()
+        wait_for(lambda: count() >= rows or check() or time.sleep(0.1), PATIENCE_SECONDS, "Debezium's rows")
+        last, seconds = count(), time.monotonic() - begun
     return told(f"topic → table by Debezium's sink, {mode}", last - first, seconds)
-
-
-def _check(address):
-    for task in _asked(f"{address}/peer/status")["tasks"]:
-        if task["state"] == "FAILED":
-            sys.exit(f"Debezium's sink has failed: {task['trace'][:2000]}")
-
-
-def _asked(url, body=None):
-    """The answer of Java Connect's REST, None where it is not up."""
-    method, data = ("GET", None) if body is None else ("PUT", json.dumps(body).encode())
-    try:
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())
-    except OSError:
-        return None
-
-
-def debezium_jars():
-    """The folder with the sink's jars, from Maven; without those of Jackson, of which Java Connect has its own."""
-    libs = CACHE / "bench-debezium" / "libs"
-    if not libs.is_dir():
-        part = libs.with_suffix(".part")
-        pom = ROOT / "scripts" / "bench" / "debezium-pom.xml"
-        subprocess.run(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={part}"], check=True)
-        for jar in part.glob("jackson-*.jar"):
-            jar.unlink()
-        part.rename(libs)
-    return libs
 
 
 def measured(what, rows, begin, is_over, worker, name, servers):
@@ -191,7 +234,7 @@ def told(what, rows, seconds, cpu=None):
 
 
 def timed(call, servers):
-    """(what it gives, how many seconds it took, CPU seconds by who used them)"""
+    """(result, seconds, {who: CPU seconds})"""
     cpu, begun = _cpu(servers), time.monotonic()
     found = call()
     seconds = time.monotonic() - begun
@@ -199,7 +242,7 @@ def timed(call, servers):
 
 
 def _cpu(servers):
-    """{who: CPU seconds so far} of the worker, which is this process, and of servers with all their processes."""
+    """{who: CPU seconds so far}: this process with the worker, and each server with its processes."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     parents, times = {}, {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -219,20 +262,6 @@ def _connected(server):
     import psycopg
 
     return psycopg.connect(host="127.0.0.1", port=server.port, user="postgres", dbname="postgres", autocommit=True)
-
-
-def _copy_out(connection):
-    with connection.cursor() as cursor, cursor.copy("COPY items TO STDOUT (FORMAT csv)") as copy:
-        return b"".join(copy)
-
-
-def _copy_in(connection, data):
-    with connection.cursor() as cursor, cursor.copy("COPY copied FROM STDIN (FORMAT csv)") as copy:
-        copy.write(data)
-
-
-def _count(worker):
-    return worker._count("items")
 
 
 if __name__ == "__main__":

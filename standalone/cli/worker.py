@@ -19,6 +19,7 @@ import click
 from standalone import private
 
 USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
+SWITCH_SECONDS = 0.0005  # the longest that a thread running Python code delays the others; Python's default is ten times as long
 GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived dicts without cycles: Python's default of 700 costs a fifth of the time
 
 _LAST_SECONDS = 1.0  # for threads that should have ended
@@ -75,7 +76,7 @@ def run(worker_file, connector_files, log_format=None):
     from standalone.errors import ConnectError
     from standalone.pipeline.spark import early
 
-    sys.setswitchinterval(0.0005)  # the longest that a thread running Python code delays the others
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(*GC_THRESHOLD)
     try:
         props = properties.load(worker_file)

@@ -4,7 +4,6 @@ files = compile_proto('syntax = "proto3"; message A {}', {})
 files["default"].message_type[0].name  ->  "A"
 """
 
-import ast
 import base64
 import binascii
 import functools
@@ -59,7 +58,13 @@ def _descriptors(paths):
         except Exception as error:
             raise DataError(f"The Protobuf schema is not valid: {_told(error)}.") from None
     codes = [text.decode() for path, text in modules if path.endswith(b"_pb2.py")]
-    return [FileDescriptorProto.FromString(ast.literal_eval(_SERIALIZED.search(code)[1])) for code in codes]
+    return [FileDescriptorProto.FromString(_bytes(_SERIALIZED.search(code)[1])) for code in codes]
+
+
+def _bytes(literal):
+    """Return the value of a bytes literal. ast.literal_eval could raise SystemError while another thread parses: Python 3.11.0 to 3.11.7 count
+    the recursion depth of all threads in one place (python/cpython#106905), and format each traceback with the parser."""
+    return literal[2:-1].encode().decode("unicode_escape").encode("latin-1")
 
 
 def _well_known():

@@ -1,4 +1,4 @@
-"""Which dialect serves a URL: by dialect.name, else by the URL's protocol."""
+"""Select the dialect: by dialect.name, otherwise by the protocol of the URL."""
 
 from connectors.jdbc import url as u
 from connectors.jdbc.dialects.generic import KINDS, Generic
@@ -16,14 +16,14 @@ NAMES = (
 
 
 def dialect_of(config, location, **options):
-    """The dialect of a parsed configuration. Raises ConfigError where there is none."""
+    """Return the dialect for a parsed configuration. Raises ConfigError if there is none."""
     name = config["dialect.name"]
     by_kind = DIALECTS.get(location.kind)
     found = by_kind if not name or by_kind is Generic else next((each for each in DIALECTS.values() if each.name == name), None)
     if found is None or found is Generic and by_kind is not Generic:
         known = ", ".join(f"jdbc:{kind}:" for kind in DIALECTS if kind != u.SQLALCHEMY)
         raise ConfigError.of({
-            "connection.url": f"names a database of the kind '{location.kind}', for which there is no dialect. Known: {known} and SQLAlchemy's own "
-            f"URLs, driver://host/database"
+            "connection.url": f"has the protocol '{location.kind}', which is not supported. Supported: {known} and SQLAlchemy's URLs "
+            f"(driver://host/database)"
         })  # fmt: skip
     return found(location, quote=config["quote.sql.identifiers"], zone=config["db.timezone"], **options)

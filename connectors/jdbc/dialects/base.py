@@ -1,7 +1,7 @@
-"""What a dialect must know of its database; each has its own file.
+"""The base class of dialects. Each database has its own file.
 
-A connection is the driver's own (DB-API), in a transaction that the caller ends. Values are never put into SQL but whole numbers and points
-in time, by `literal`: all else goes through the driver.
+Connections are the driver's (DB-API), and the caller ends their transactions. Only integers and timestamps (see `literal`) are ever put into SQL;
+all other values are passed to the driver.
 """
 
 import logging
@@ -13,9 +13,9 @@ from standalone import ConnectError
 
 log = logging.getLogger(__name__)
 
-# What to do about an error of a database.
-PASSING = "passing"  # a lost connection, a deadlock, a lock that is held: again, soon
-RECORD = "record"  # the values of a row
+# Kinds of database errors, by how they are handled
+PASSING = "passing"  # a lost connection, a deadlock, a lock timeout: retried
+RECORD = "record"  # the values of a row are invalid
 OTHER = "other"
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
@@ -25,14 +25,14 @@ TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
 
 class Dialect:
-    name = None  # by which dialect.name knows it
+    name = None  # the value of dialect.name
     quotes = ('"', '"')
-    sql_types = {}  # Connect's type -> the column type that auto.create gives it
-    key_types = {}  # the same where it is part of a primary key
-    widenings = ()  # (from, to): column types of which the second holds every value of the first
-    is_strict = True  # whether a column holds values of its type alone
-    reads_ahead = False  # whether another thread may read a query's rows while nobody else uses the connection
-    ids_may_come_late = True  # whether an id that was given first may be seen later than one that was given after it
+    sql_types = {}  # Connect's type -> the column type for auto.create
+    key_types = {}  # the same for columns of a primary key
+    widenings = ()  # (from, to): column types, where the second one holds every value of the first
+    is_strict = True  # whether a column holds only values of its type
+    reads_ahead = False  # whether another thread may read the rows of a query
+    ids_may_come_late = True  # whether a lower id may become visible after a higher one
 
     def __init__(self, location, *, quote="ALWAYS", zone="UTC", isolation="DEFAULT"):
         self.location = location
@@ -42,7 +42,7 @@ class Dialect:
 
     # --- Connections and errors ---------------------------------------------------------------------------------------
     def connect(self):
-        """A new connection, in no transaction yet."""
+        """Return a new connection without a transaction."""
         raise NotImplementedError
 
     @property
@@ -51,18 +51,18 @@ class Dialect:
         raise NotImplementedError
 
     def blame(self, error):
-        """PASSING, RECORD or OTHER."""
+        """Return PASSING, RECORD or OTHER."""
         raise NotImplementedError
 
     def said(self, error, trimmed=False):
-        """What the database said, without any secret; `trimmed` to its code, for there may be values and SQL in it."""
+        """Return the error message without secrets; if `trimmed`, only its code, since messages may contain values and SQL."""
         if trimmed:
             code = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None) or next(iter(error.args), "")
             return f"{type(error).__name__} {code if isinstance(code, int) or str(code).isidentifier() or str(code).isalnum() else ''}".strip()
         return self.location.masked(" ".join(str(error).split()))
 
     def interrupt(self, connection):
-        """From another thread: end what it waits for, where the driver can."""
+        """From another thread: cancel what the connection waits for, if the driver can."""
 
     # --- Names -----------------------------------------------------------------------------------------------------------
     def quoted(self, name):
@@ -72,71 +72,71 @@ class Dialect:
         return f"{opening}{name.replace(closing, closing * 2)}{closing}"
 
     def full(self, table, always=False):
-        """A table's name in SQL; with `always` quoted whatever quote.sql.identifiers says."""
+        """Return a table's name in SQL; `always` quotes it regardless of quote.sql.identifiers."""
         opening, closing = self.quotes
         if always:
             return ".".join(f"{opening}{part.replace(closing, closing * 2)}{closing}" for part in table.parts)
         return ".".join(map(self.quoted, table.parts))
 
     def table(self, name):
-        """The Table of a name in a configuration."""
+        """Return the Table for a name in a configuration."""
         parts = split(name, [self.quotes, ('"', '"')])
         return Table(*reversed(parts[-3:]))
 
     # --- Reading ---------------------------------------------------------------------------------------------------------
     def tables(self, connection, types, catalog, schema):
-        """The Tables of these types (TABLE, VIEW …) that fit the patterns."""
+        """Return the Tables of these types (TABLE, VIEW …) that match the patterns."""
         raise NotImplementedError
 
     def describe(self, connection, sql):
-        """The Columns of what a query gives."""
+        """Return the Columns of a query's result."""
         raise NotImplementedError
 
     def columns(self, connection, table):
-        """The Columns of a table, None where there is no such table."""
+        """Return the Columns of a table, or None if it does not exist."""
         raise NotImplementedError
 
     def chosen(self, columns):
-        """What is between SELECT and FROM, so that values come exactly."""
+        """Return the SELECT list that gives exact values."""
         return "*"
 
     def read(self, connection, sql, columns, rows):
-        """What a query gives, as it comes: for each `rows` rows at most (their number, an Arrow array a column)."""
+        """Yield (number of rows, an Arrow array for each column) for batches of at most `rows` rows, while the query runs."""
         raise NotImplementedError
 
     def begin_read(self, connection):
-        """Said before a query: the isolation that transaction.isolation.mode asks for."""
+        """Called before a query: set transaction.isolation.mode."""
 
     def end_read(self, connection):
-        """Said after it."""
+        """Called after a query."""
         connection.rollback()
 
     def now(self, connection):
-        """The database's clock, as microseconds since the epoch."""
+        """Return the database's time in microseconds since the epoch."""
         raise NotImplementedError
 
     def horizon(self, connection):
-        """Up to when (microseconds) everything that was written with the database's own clock can be seen; None where it does not say."""
+        """Return the time in microseconds before which no open transaction can still add rows; None if the database does not report it."""
         return None
 
     def transactions_before(self, connection):
-        """(where the count of transactions stands, the oldest that still runs), whole numbers; None where it does not say."""
+        """Return (next transaction id, oldest open transaction id), or None if the database does not report them."""
         return None
 
     def moment(self, column):
-        """A timestamp column in a condition."""
+        """Return SQL for a timestamp column in a condition."""
         return self.quoted(column.name)
 
     def literal(self, micros, column):
-        """A point in time as a value to compare that column with."""
+        """Return SQL for a timestamp that is compared with the column."""
         return f"TIMESTAMP '{wall_text(zone_micros(micros, self.zone))}'"
 
     # --- Writing ---------------------------------------------------------------------------------------------------------
     def begin(self, connection):
-        """Said before what is written."""
+        """Called before rows are written."""
 
     def run(self, connection, sql, texts=()):
-        """A statement in which {} stands for each text; how many rows it changed."""
+        """Run a statement with {} for each text; return how many rows it changed."""
         cursor = connection.cursor()
         try:
             cursor.execute(sql.replace("%", "%%").replace("{}", "%s") if texts else sql, list(texts) or None)
@@ -145,7 +145,7 @@ class Dialect:
             cursor.close()
 
     def rows(self, connection, sql, texts):
-        """What such a query gives."""
+        """Run a query with {} for each text; return its rows."""
         cursor = connection.cursor()
         try:
             cursor.execute(sql.replace("%", "%%").replace("{}", "%s"), list(texts))
@@ -154,11 +154,11 @@ class Dialect:
             cursor.close()
 
     def plain_type(self, kind):
-        """A column type's name as `columns` has it."""
+        """Return the name of a column type as in `columns`."""
         return kind.lower()
 
     def sql_type(self, schema, is_key=False, as_timestamp=False):
-        """The column type for values of that schema; raises ConnectError where there is none."""
+        """Return the column type for a schema. Raises ConnectError if there is none."""
         if as_timestamp:
             return self.sql_types[TIMESTAMP]
         for name in (schema.name, schema.type):
@@ -172,14 +172,14 @@ class Dialect:
         )
 
     def prepared(self, schema, array, target, as_timestamp=None):
-        """Values of a record's field (an Arrow array) as `write` takes them for that column."""
+        """Convert a field's values (an Arrow array) to what `insert` and the other writing methods take for that column."""
         raise NotImplementedError
 
     def insert(self, connection, table, names, arrays):
         raise NotImplementedError
 
     def upsert(self, connection, table, names, keys, arrays):
-        """No key comes twice."""
+        """Keys are unique in `arrays`."""
         raise NotImplementedError
 
     def update(self, connection, table, names, keys, arrays):
@@ -189,7 +189,7 @@ class Dialect:
         raise NotImplementedError
 
     def execute(self, connection, sql):
-        """A statement; what it gives, as a list of rows."""
+        """Run a statement; return its rows as a list."""
         cursor = connection.cursor()
         try:
             cursor.execute(sql)
@@ -198,7 +198,7 @@ class Dialect:
             cursor.close()
 
     def create(self, connection, table, columns, keys):
-        """[(name, column type, nullable, default)] as a new table."""
+        """Create a table with columns [(name, column type, nullable, default)]."""
         lines = [self._definition(*each) for each in columns]
         if keys:
             lines.append(f"PRIMARY KEY({', '.join(map(self.quoted, keys))})")
@@ -209,7 +209,7 @@ class Dialect:
         self.execute(connection, f"ALTER TABLE {self.full(table)} {parts}")
 
     def widen(self, connection, table, name, kind):
-        """Give a column a type that holds all that it held before."""
+        """Change a column to a type that holds all its values."""
         self.execute(connection, f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quoted(name)} TYPE {kind}")
 
     def _definition(self, name, kind, nullable, default=None):
@@ -217,7 +217,7 @@ class Dialect:
         return f"{self.quoted(name)} {kind}{given}{' NULL' if nullable else ' NOT NULL'}"
 
     def default_literal(self, value, schema):
-        """A field's default in DDL; None where it is not said there."""
+        """Return a field's default as SQL, or None to leave it out of the DDL."""
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
         if isinstance(value, (int, float)) and schema.name is None:
@@ -237,11 +237,11 @@ class Dialect:
 
 
 def check_columns(columns, where):
-    """Two columns of one name cannot be fields of one struct."""
+    """Check that column names are unique: they become fields of one struct."""
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConnectError(f"{where} gives more than one column '{twice[0]}': name them with AS.")
+        raise ConnectError(f"{where} has more than one column '{twice[0]}': rename them with AS.")
     return columns
 
 

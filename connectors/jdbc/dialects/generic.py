@@ -1,10 +1,10 @@
-"""Every other database that SQLAlchemy has a dialect for: SQL Server, Oracle, DB2 …, by installing SQLAlchemy and the database's driver.
+"""All other databases with an SQLAlchemy dialect: SQL Server, Oracle, DB2 …. SQLAlchemy and the database's driver must be installed.
 
-    jdbc:sqlserver://host:1433;databaseName=shop      jdbc:oracle:thin:@//host:1521/service      as they are in Java's files
-    mssql+pyodbc://user:password@host/shop?driver=…   postgresql+psycopg://host/shop             SQLAlchemy's own
+    jdbc:sqlserver://host:1433;databaseName=shop      jdbc:oracle:thin:@//host:1521/service      as in Java configurations
+    mssql+pyodbc://user:password@host/shop?driver=…   postgresql+psycopg://host/shop             SQLAlchemy's URLs
 
-SQLAlchemy says what tables and columns there are, and makes the SQL that differs among databases; a connection is one of its own. Values go by
-executemany, row by row: the databases that have their own file beside this one are several times faster.
+Connections are SQLAlchemy's. It reflects tables and columns and generates the SQL that differs between databases. Values are written row by row with
+executemany: the databases with their own dialect file are several times faster.
 """
 
 import datetime
@@ -23,7 +23,7 @@ from connectors.jdbc.table import Table, like
 from connectors.jdbc.url import SQLALCHEMY
 from standalone import ConnectError, DataError
 
-_DRIVERS = {"sqlserver": ("mssql+pymssql", 1433), "oracle": ("oracle+oracledb", 1521)}  # of URLs that begin with jdbc:
+_DRIVERS = {"sqlserver": ("mssql+pymssql", 1433), "oracle": ("oracle+oracledb", 1521)}  # for jdbc: URLs
 KINDS = (SQLALCHEMY, *_DRIVERS)
 _ISOLATIONS = ("READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE")
 _WITHOUT_SAVEPOINTS = ("duckdb",)
@@ -53,8 +53,8 @@ class Generic(Dialect):
                 self._made = sa.create_engine(engine_url(self.location), poolclass=sa.NullPool, hide_parameters=True)
             except (ImportError, sa.exc.NoSuchModuleError, sa.exc.ArgumentError) as error:
                 raise ConnectError(
-                    f"SQLAlchemy has nothing to reach {self.location.shown} with ({self.location.masked(str(error))}): install the database's "
-                    "driver and, where it is its own package, SQLAlchemy's dialect."
+                    f"SQLAlchemy cannot connect to {self.location.shown} ({self.location.masked(str(error))}): install the database's "
+                    "driver and, if it is a separate package, SQLAlchemy's dialect."
                 ) from error
         return self._made
 
@@ -78,12 +78,12 @@ class Generic(Dialect):
         return RECORD if isinstance(error, (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.StatementError)) and not _is_sql(error) else OTHER
 
     def said(self, error, trimmed=False):
-        """SQLAlchemy adds the statement to what the driver said."""
+        """Return the driver's message: SQLAlchemy's contains the statement."""
         return super().said(getattr(error, "orig", None) or error, trimmed)
 
     # --- Names -----------------------------------------------------------------------------------------------------------
     def quoted(self, name):
-        """Where it must be: a plain name is the same in capitals for some of these databases."""
+        """Quote only names that need it: in some of these databases unquoted names are upper case."""
         return self._engine.dialect.identifier_preparer.quote(name) if self._quotes_all else name
 
     # --- Reading ---------------------------------------------------------------------------------------------------------
@@ -100,7 +100,8 @@ class Generic(Dialect):
 
     def describe(self, connection, sql):
         raise ConnectError(
-            f"What columns a query of {self.location.shown} has is not known before it has run. Make a view of it, and read that: table.types=VIEW."
+            f"`query` is not supported for {self.location.shown}: the columns of a query are unknown before it runs. Create a view and read it "
+            f"with table.types=VIEW."
         )
 
     def columns(self, connection, table):
@@ -137,7 +138,7 @@ class Generic(Dialect):
         try:
             array = pa.array(values if made is None else [None if value is None else made(value) for value in values], _ARROW[column.kind])
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-            raise ConnectError(f"Column '{column.name}' ({column.type_name}) holds a value that is none of that type: {error}") from error
+            raise ConnectError(f"Column '{column.name}' ({column.type_name}) contains a value of another type: {error}") from error
         if column.kind == c.TIMESTAMP and self.zone != "UTC" and not column.is_zoned:
             return arrow.to_instant(array, self.zone)
         return array
@@ -211,7 +212,7 @@ class Generic(Dialect):
         connection.execute(sa.insert(made), _rows(made, names, arrays))
 
     def upsert(self, connection, table, names, keys, arrays):
-        """First what is there is changed, then what is not there is inserted."""
+        """Update the existing rows, then insert the others."""
         import sqlalchemy as sa
 
         self.update(connection, table, names, keys, arrays)
@@ -246,7 +247,7 @@ class Generic(Dialect):
         return super()._definition(name, kind, nullable, default).removesuffix(" NULL") + ("" if nullable else " NULL")
 
     def default_literal(self, value, schema):
-        return None if isinstance(value, bool) else super().default_literal(value, schema)  # not every one has TRUE
+        return None if isinstance(value, bool) else super().default_literal(value, schema)  # not all databases have TRUE
 
     def savepoint(self, connection, name):
         if self._engine.dialect.name not in _WITHOUT_SAVEPOINTS:
@@ -254,7 +255,7 @@ class Generic(Dialect):
 
     def back_to(self, connection, name):
         if self._engine.dialect.name in _WITHOUT_SAVEPOINTS:
-            raise ConnectError(f"{self.location.shown} has refused a row, and cannot take back that row alone: nothing of the put is written.")
+            raise ConnectError(f"{self.location.shown} rejected a row. It has no savepoints, so nothing of the put is written.")
         self._engine.dialect.do_rollback_to_savepoint(connection, name)
 
     def release(self, connection, name):
@@ -271,7 +272,7 @@ class Generic(Dialect):
 
 
 def engine_url(location):
-    """SQLAlchemy's URL of a Location; keys that begin with `connection.` are its query's."""
+    """Return SQLAlchemy's URL for a Location, with the `connection.` keys as query parameters."""
     import sqlalchemy as sa
 
     given = dict(location.properties)
@@ -290,7 +291,7 @@ def engine_url(location):
 
 
 def _of_jdbc(kind, text):
-    """(URL, properties) of Java's way to say it."""
+    """Return (SQLAlchemy's URL, properties) for a jdbc: URL."""
     import sqlalchemy as sa
 
     driver, port = _DRIVERS[kind]
@@ -298,7 +299,7 @@ def _of_jdbc(kind, text):
     told = dict(part.split("=", 1) for part in parts if "=" in part)
     found = re.fullmatch(r"(?://)?(\[[^\]]+\]|[^:/\\]+)(?::(\d+))?(?:[:/](.+))?", place)
     if found is None:
-        raise ConnectError(f"connection.url must be jdbc:{kind}:…host:port…, found none: write SQLAlchemy's URL, {driver}://host/database.")
+        raise ConnectError(f"connection.url must have the form jdbc:{kind}:…host:port…; otherwise use SQLAlchemy's form {driver}://host/database.")
     host, at, name = found[1].strip("[]"), int(found[2] or port), found[3]
     if kind == "oracle":
         return sa.URL.create(driver, host=host, port=at), {"service_name": name} if name else {}
@@ -307,21 +308,21 @@ def _of_jdbc(kind, text):
 
 
 def _is_sql(error):
-    """Whether it was the statement that was refused, and not its values."""
+    """Return whether the database rejected the statement, not its values."""
     import sqlalchemy as sa
 
     return isinstance(error, (sa.exc.ProgrammingError, sa.exc.InternalError, sa.exc.NotSupportedError))
 
 
 def _bound(made, name):
-    """A value of a row, of its column's type."""
+    """Return a bind parameter with the type of its column."""
     import sqlalchemy as sa
 
     return sa.bindparam(f"v_{name}", type_=made.c[name].type)
 
 
 def _rows(made, names, arrays):
-    """[{name: value}] as drivers take them."""
+    """Return [{name: value}] for the driver."""
     import sqlalchemy as sa
 
     parts = []
@@ -337,7 +338,7 @@ def _rows(made, names, arrays):
 
 
 def _kind(kind):
-    """(kind, precision, scale) of SQLAlchemy's type."""
+    """Return (kind, precision, scale) of an SQLAlchemy type."""
     import sqlalchemy as sa
 
     for types, found in (
@@ -354,7 +355,7 @@ def _kind(kind):
 
 
 def _date_time(schema, is_key):
-    """With microseconds, also where DateTime by itself has seconds, or no more than milliseconds."""
+    """A type with microseconds, which DateTime lacks in some databases."""
     import sqlalchemy as sa
     from sqlalchemy.dialects import mssql, mysql, oracle
 
@@ -368,7 +369,7 @@ def _type(name, *arguments):
     return getattr(sa, name)(*arguments)
 
 
-_TYPES = {  # Connect's type -> what makes SQLAlchemy's, of the schema and whether it is part of a primary key
+_TYPES = {  # Connect's type -> a function that returns SQLAlchemy's type
     "int8": lambda schema, is_key: _type("SmallInteger"),
     "int16": lambda schema, is_key: _type("SmallInteger"),
     "int32": lambda schema, is_key: _type("Integer"),
@@ -385,7 +386,7 @@ _TYPES = {  # Connect's type -> what makes SQLAlchemy's, of the schema and wheth
 }
 
 
-# --- Values, as drivers give them ------------------------------------------------------------------------------------------
+# --- Values from drivers ----------------------------------------------------------------------------------------------------
 
 
 def _micros(value):

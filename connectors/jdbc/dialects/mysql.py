@@ -1,7 +1,7 @@
-"""MySQL and MariaDB, by PyMySQL: rows come as strings, as the server has them (mysql_rows.py), and go by LOAD DATA LOCAL, or INSERT where that is
-not allowed.
+"""MySQL and MariaDB with PyMySQL. Rows are read as the server's strings (mysql_rows.py) and written with LOAD DATA LOCAL, or with INSERT if that
+is not allowed.
 
-LOAD DATA LOCAL makes warnings of errors, and continues: anyone who loads looks at the warnings.
+LOAD DATA LOCAL turns errors into warnings and continues, so the warnings are checked after each load.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ _KINDS = {
     "multipolygon": c.BYTES, "geometrycollection": c.BYTES,
 }  # fmt: skip
 _UNSIGNED = {"tinyint": c.INT16, "smallint": c.INT32, "mediumint": c.INT32, "int": c.INT64}
-_CODES = {  # of the protocol -> names
+_CODES = {  # type codes of the protocol -> names
     0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint", 9: "mediumint", 10: "date", 11: "time",
     12: "datetime", 13: "year", 14: "date", 15: "varchar", 16: "bit", 245: "json", 246: "decimal", 247: "enum", 248: "set", 249: "tinyblob",
     250: "mediumblob", 251: "longblob", 252: "blob", 253: "varchar", 254: "char", 255: "geometry",
 }  # fmt: skip
-_BINARY = 63  # the character set of bytes
+_BINARY = 63  # the character set `binary`
 _NOT_NULL, _UNSIGNED_FLAG = 1, 32
 _LOST = {
     1040,
@@ -84,7 +84,7 @@ class MySql(Dialect):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self._loads = True  # until the server says no
+        self._loads = True  # until the server rejects it
         self._zero = self.location.properties.get("zeroDateTimeBehavior", "EXCEPTION").upper()
         self._year_is_date = self.location.properties.get("yearIsDateType", "true").lower() != "false"
 
@@ -198,7 +198,7 @@ class MySql(Dialect):
         return c.Column(name, found, nullable=nullable, type_name=kind, is_zoned=kind == "timestamp", **decimal, **rest)
 
     def chosen(self, columns):
-        """FLOAT as a double: its text has six digits only, which are too few."""
+        """Select FLOAT as a double: its text has only six digits."""
         if not any(column.type_name == "float" for column in columns):
             return "*"
         named = [("`" + column.name.replace("`", "``") + "`", column.type_name == "float") for column in columns]
@@ -217,7 +217,7 @@ class MySql(Dialect):
             for count, parts in mysql_rows.read(cursor, rows):
                 yield count, [values(column, part, self.zone, self._zero) for column, part in zip(columns, parts)]
         except GeneratorExit:
-            connection._force_close()  # what is left of the rows would be read first
+            connection._force_close()  # otherwise the driver would read all remaining rows
             raise
         else:
             cursor.close()
@@ -250,7 +250,7 @@ class MySql(Dialect):
         if schema.type == "boolean":
             return array.cast(pa.int8())
         if schema.type in ("float32", "float64") and pc.any(pc.invert(pc.is_finite(array))).as_py():
-            raise DataError(f"MySQL has no infinity and no NaN, which field '{target.name}' holds.")
+            raise DataError(f"Field '{target.name}' contains infinity or NaN, which MySQL does not support.")
         return array
 
     def insert(self, connection, table, names, arrays):
@@ -279,11 +279,11 @@ class MySql(Dialect):
 
     def default_literal(self, value, schema):
         if isinstance(value, str):
-            return None  # a TEXT has none, and a backslash is not what it seems
+            return None  # TEXT columns allow no default, and backslashes would need escaping
         return str(int(value)) if isinstance(value, bool) else super().default_literal(value, schema)
 
     def _staged(self, connection, table, names, arrays):
-        """The rows in a table of this session alone, whose columns are of the table's types."""
+        """Copy the rows to a temporary table with the same column types."""
         told = repr((table.parts, names, [(column.name, column.type_name) for column in self.columns(connection, table) or ()]))
         stage = f"`connect_stage_{hashlib.sha1(told.encode()).hexdigest()[:16]}`"
         self.execute(connection, f"CREATE TEMPORARY TABLE IF NOT EXISTS {stage} AS SELECT {self._listed(names)} FROM {self.full(table)} LIMIT 0")
@@ -296,7 +296,7 @@ class MySql(Dialect):
         return {name for name in names if kinds.get(name) == "bit"}
 
     def _fill(self, connection, target, names, arrays, bits):
-        """Rows into a table; an error of the driver, or DataError, where one was not taken as it is."""
+        """Write rows to a table. Raises the driver's error, or DataError if the server would change a value."""
         if self._loads:
             try:
                 self._load(connection, target, names, arrays, bits)
@@ -332,9 +332,9 @@ class MySql(Dialect):
         finally:
             os.close(descriptor)
         if wrong:
-            raise DataError(f"The database does not take a row as it is: {wrong[0][2]} (code {wrong[0][1]})")
+            raise DataError(f"The database would change a value of a row: {wrong[0][2]} (code {wrong[0][1]})")
         if taken != len(arrays[0]):
-            raise ConnectError(f"The database took {taken} of {len(arrays[0])} rows, and does not say why.")
+            raise ConnectError(f"The database wrote only {taken} of {len(arrays[0])} rows, without a warning.")
 
     def _listed(self, names):
         return ", ".join(map(self.quoted, names))
@@ -351,7 +351,7 @@ def _write_all(descriptor, data):
 
 
 def _tls(given):
-    """What PyMySQL takes for the properties of Java's drivers."""
+    """Convert the TLS properties of Java's drivers to PyMySQL's."""
     mode = given.get("sslMode", "").upper().replace("-", "_")
     if not mode and given.get("useSSL", given.get("requireSSL", "false")).lower() == "true":
         mode = "VERIFY_CA" if given.get("verifyServerCertificate", "false").lower() == "true" else "REQUIRED"

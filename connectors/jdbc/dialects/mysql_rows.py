@@ -1,7 +1,7 @@
-"""A query's rows off MySQL's protocol, many at once: PyMySQL begins the query; it would make a tuple of each row.
+"""Read the rows of a query from MySQL's protocol as columns. PyMySQL starts the query; on its own it would build a tuple for each row.
 
-A row is a packet (three bytes of length, one of its number), or more than one where it is long. In it is, for each column, a length and as many
-bytes: the value as text. The last packet ends the rows, or says what went wrong.
+A row is one packet (three bytes of length, one of sequence number), or several if it is long. A packet has the length and text of each column's
+value. The last packet ends the rows or reports an error.
 """
 
 import numpy as np
@@ -9,20 +9,20 @@ import numpy as np
 from standalone import ByteColumn
 
 _HEADER = 4
-_LONGEST = 0xFFFFFF  # of a packet: what is missing of the row comes with the next one
+_LONGEST = 0xFFFFFF  # a packet of this length is followed by one with the rest of the row
 _NULL, _ERROR, _END = 251, 255, 254
-_WIDE = ((252, 2), (253, 3), (254, 8))  # first byte of a length -> how many bytes after it say it
-_MOST_BYTES = 1 << 24  # of a batch
+_WIDE = ((252, 2), (253, 3), (254, 8))  # first byte of a length -> bytes that follow
+_BATCH_BYTES = 1 << 24  # a batch that reaches this has fewer rows
 _READ_BYTES = 1 << 20
 _LOST = 2013
 
 
 def read(cursor, rows):
-    """What a query gives that an unbuffered cursor has begun: for each `rows` rows at most (their number, a ByteColumn for each column)."""
+    """Yield (number of rows, a ByteColumn for each column) for batches of at most `rows` rows. An unbuffered cursor has started the query."""
     try:
         yield from _batches(cursor.connection, len(cursor.description), rows)
     finally:
-        cursor._result.unbuffered_active = False  # or the driver would look for the end of the rows
+        cursor._result.unbuffered_active = False  # otherwise the driver would look for the last packet
 
 
 def _batches(connection, count, rows):
@@ -34,7 +34,7 @@ def _batches(connection, count, rows):
         return len(starts), _columns(bytes(memoryview(data)[:at]), starts, count)
 
     while True:
-        if starts and (len(starts) == rows or at > _MOST_BYTES):
+        if starts and (len(starts) == rows or at > _BATCH_BYTES):
             yield batch()
             del data[:at]
             starts, at = [], 0
@@ -61,7 +61,7 @@ def _batches(connection, count, rows):
 
 
 def _packet(data, at):
-    """The length of the packet there; None where it is not here as a whole."""
+    """Return the length of the packet, or None if it is incomplete."""
     if at + _HEADER > len(data):
         return None
     size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
@@ -83,7 +83,7 @@ def _more(connection):
 
 
 def _long(connection, data):
-    """(the row that begins there and has more than one packet, what is behind it)"""
+    """Return (a row of several packets, the data after it)."""
     row = bytearray()
     while True:
         while (size := _packet(data, 0)) is None:
@@ -95,7 +95,7 @@ def _long(connection, data):
 
 
 def _columns(data, starts, count):
-    """Rows that begin there as a ByteColumn for each column."""
+    """Return a ByteColumn for each column of the rows at `starts`."""
     data, at, found = np.frombuffer(data, np.uint8), np.array(starts, np.int64), []
     for _ in range(count):
         first = data[at]

@@ -1,4 +1,4 @@
-"""MySQL's strings of values as columns, and columns as lines for LOAD DATA."""
+"""Convert MySQL's strings to Arrow, and Arrow to CSV for LOAD DATA."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ _NUMBERS = {c.INT8: pa.int64(), c.INT16: pa.int64(), c.INT32: pa.int64(), c.INT6
 
 
 def values(column, strings, zone, zero):
-    """What the server gives for a column, a ByteColumn, as column.py says. `zero` says what happens to dates such as 0000-00-00."""
+    """Convert a ByteColumn to the types in column.py. `zero` is zeroDateTimeBehavior, for dates such as 0000-00-00."""
     kind = column.kind
     try:
         if kind == c.BYTES:
@@ -34,9 +34,8 @@ def values(column, strings, zone, zero):
         return texts
     except pa.ArrowException as error:
         raise ConnectError(
-            f"Column '{column.name}' ({column.type_name}) holds a value that a record's field cannot: {error}. Select it with `query` and CAST, as "
-            "a text "
-            f"or DECIMAL."
+            f"Column '{column.name}' ({column.type_name}) contains a value that its field type cannot hold: {error}. Select it in `query` with CAST "
+            "as text or DECIMAL."
         ) from error
 
 
@@ -45,7 +44,7 @@ def _days(texts):
 
 
 def _without_zeros(column, texts, zero):
-    """Dates that there are not: what Java's driver does by zeroDateTimeBehavior."""
+    """Handle zero dates by zeroDateTimeBehavior, as Java's driver does."""
     wrong = pc.match_substring_regex(texts, "^(0000-|[0-9]{4}-00|[0-9]{4}-[0-9]{2}-00)")
     if not pc.any(wrong).as_py():
         return texts
@@ -54,14 +53,13 @@ def _without_zeros(column, texts, zero):
     if zero == "ROUND":
         return pc.if_else(wrong, "0001-01-01", texts)
     raise ConnectError(
-        f"Column '{column.name}' holds a date that there is not, such as 0000-00-00. Put zeroDateTimeBehavior=CONVERT_TO_NULL into connection.url "
-        "to read it as "
-        f"null (where it may be null), or =ROUND to read it as the first day of the year 1."
+        f"Column '{column.name}' contains an invalid date such as 0000-00-00. Add zeroDateTimeBehavior=CONVERT_TO_NULL to connection.url to read it "
+        "as null (if the column is nullable), or =ROUND to read it as 0001-01-01."
     )
 
 
 def csv(arrays):
-    """Rows as lines; nulls are the bare word NULL, strings are quoted, and bytes are strings of their hexadecimal digits."""
+    """Return rows as CSV: nulls are an unquoted NULL, strings are quoted, bytes are hexadecimal strings."""
     parts = [_texts(array) for array in arrays]
     lines = pc.binary_join_element_wise(*[part.cast(pa.large_string()) for part in parts], pa.scalar(",", pa.large_string()))
     lines = pc.binary_join_element_wise(lines, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))

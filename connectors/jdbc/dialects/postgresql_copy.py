@@ -1,4 +1,4 @@
-"""COPY, both ways: rows out of a query and rows into a table, as CSV that pyarrow reads and writes."""
+"""Read and write rows with COPY, as CSV that pyarrow parses and writes."""
 
 import io
 import json
@@ -20,13 +20,13 @@ _TYPES = {
     c.BOOLEAN: pa.bool_(), c.INT8: pa.int64(), c.INT16: pa.int16(), c.INT32: pa.int32(), c.INT64: pa.int64(), c.FLOAT32: pa.float32(),
     c.FLOAT64: pa.float64(),
 }  # fmt: skip
-_LOOK_MS = 1000
-_MOST_BYTES = 1 << 24  # of a batch
-_ROWS_AT_ONCE = 2000  # are written as CSV while the server works on those before them
+_POLL_MS = 1000
+_BATCH_BYTES = 1 << 24  # a batch that reaches this has fewer rows
+_ROWS_AT_ONCE = 2000  # written as CSV while the server processes the previous ones
 
 
 def read(connection, sql, columns, rows, zone):
-    """What a query gives, as it comes: for each `rows` rows at most (their number, an Arrow array a column)."""
+    """Yield (number of rows, an Arrow array for each column) for batches of at most `rows` rows, while the query runs."""
     names = [f"c{at}" for at in range(len(columns))]
     chosen = ", ".join(map(_selected, names, columns))
     query = f"SELECT {chosen} FROM ({sql}) AS q ({', '.join(names)})" if columns else sql
@@ -34,14 +34,14 @@ def read(connection, sql, columns, rows, zone):
         column_types={f"f{at}": _TYPES.get(column.kind, pa.string()) for at, column in enumerate(columns)},
         null_values=[""], true_values=["t"], false_values=["f"], strings_can_be_null=True, quoted_strings_can_be_null=False,
     )  # fmt: skip
-    for lines in _lines(connection, f"COPY ({query}) TO STDOUT (FORMAT csv)", rows):
-        yield len(lines), _parsed(lines, columns, options, zone)
+    for count, data in _batches(connection, f"COPY ({query}) TO STDOUT (FORMAT csv)", rows):
+        yield count, _parsed(data, columns, options, zone)
 
 
 def write(connection, target, arrays):
-    """Rows into a table; `target` is its name and its columns."""
+    """Write rows to a table; `target` is its name with its columns."""
     parts = _csv(pa.table(arrays, names=[f"c{at}" for at in range(len(arrays))]))
-    part = next(parts)  # what cannot be written is found before COPY begins
+    part = next(parts)  # errors in the values are raised before COPY starts
     with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN (FORMAT csv)") as copy:
         while part is not None:
             copy.write(part)
@@ -55,9 +55,12 @@ def _csv(table):
         yield out.getbuffer()
 
 
-def _lines(connection, sql, rows):
-    """The lines of a COPY TO STDOUT, a list for each batch, straight from libpq: psycopg's own loop goes through multiple generators for each
-    line."""
+def _batches(connection, sql, rows):
+    """Yield (number of rows, their CSV) for each batch of a COPY TO STDOUT.
+
+    This calls libpq directly: psycopg's own loop runs several generators for each row. The rows are appended to one buffer: a list would keep
+    a memoryview of each row, which the garbage collector tracks.
+    """
     import psycopg
 
     if connection.info.transaction_status == connection.info.transaction_status.IDLE:
@@ -68,30 +71,29 @@ def _lines(connection, sql, rows):
         raise psycopg.errors.error_from_result(result, encoding="utf-8")
     waiting = select.poll()
     waiting.register(pgconn.socket, select.POLLIN)
-    next_line, lines, left, bytes_left = pgconn.get_copy_data, [], rows, _MOST_BYTES
+    next_row, data, count = pgconn.get_copy_data, bytearray(), 0
     while True:
-        size, line = next_line(1)
+        size, row = next_row(1)
         if size > 0:
-            lines.append(line)
-            left -= 1
-            bytes_left -= size
-            if left <= 0 or bytes_left < 0:
-                yield lines
-                lines, left, bytes_left = [], rows, _MOST_BYTES
+            data += row
+            count += 1
+            if count == rows or len(data) > _BATCH_BYTES:
+                yield count, data
+                data, count = bytearray(), 0
         elif size == 0:
-            waiting.poll(_LOOK_MS)
+            waiting.poll(_POLL_MS)
             pgconn.consume_input()
         else:
             break
     while (result := pgconn.get_result()) is not None:
         if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
             raise psycopg.errors.error_from_result(result, encoding="utf-8")
-    if lines:
-        yield lines
+    if count:
+        yield count, data
 
 
 def _selected(name, column):
-    """How a column is asked for, so that its text is the value's."""
+    """Return the expression that selects a column so that its text is exact."""
     if column.kind == c.ARRAY:
         inner = "text" if column.item.kind in (c.STRING, c.DECIMAL, c.DATE, c.TIME, c.TIMESTAMP, c.BYTES) else None
         if column.item.type_name == "money":
@@ -106,13 +108,13 @@ def _selected(name, column):
     return name
 
 
-def _parsed(lines, columns, options, zone):
-    table = pa.csv.read_csv(pa.py_buffer(b"".join(lines)), _READS, _PARSES, options)
+def _parsed(data, columns, options, zone):
+    table = pa.csv.read_csv(pa.py_buffer(data), _READS, _PARSES, options)
     return [_values(column, table.column(at), zone) for at, column in enumerate(columns)]
 
 
 def _values(column, array, zone):
-    """A column's strings as column.py says."""
+    """Convert a column's strings to the types in column.py."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if column.kind == c.BYTES:
         return arrow.from_hex(pc.utf8_slice_codeunits(array, 2))
@@ -136,9 +138,7 @@ def _values(column, array, zone):
 
 def _items(items, column):
     if any(isinstance(item, list) for item in items):
-        raise ConnectError(
-            f"Column '{column.name}' holds an array of arrays, which has no schema: select it as a text with `query`, by {column.name}::text."
-        )
+        raise ConnectError(f"Column '{column.name}' contains a nested array, which has no schema: select it as text in `query`: {column.name}::text.")
     if column.item.kind in (c.FLOAT32, c.FLOAT64):
         return [None if item is None else float(item) for item in items]
     return items

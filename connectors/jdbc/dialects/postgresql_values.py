@@ -1,4 +1,4 @@
-"""PostgreSQL's strings of dates, times, timestamps and arrays, to and from columns."""
+"""Convert PostgreSQL's text of dates, times, timestamps and arrays to and from Arrow."""
 
 import re
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from connectors.jdbc import arrow
 
-# What stands for PostgreSQL's infinity, as far as microseconds reach. Java's driver has the same numbers as milliseconds, which no other unit holds.
+# The microseconds for PostgreSQL's infinity: the values of Java's driver, which are in milliseconds.
 INFINITY, MINUS_INFINITY = 9223372036825200000, -9223372036832400000
 _FIRST_MICROS, _LAST_MICROS = (int(np.datetime64(year, "us").astype(np.int64)) for year in ("0001-01-01", "10000-01-01"))
 _MOMENT = re.compile(r"(\d+)-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d+))?)?(?:\+00)?( BC)?")
@@ -16,13 +16,13 @@ _DAY_MICROS = 86_400 * arrow.MICROS
 
 
 def parse_moments(texts, is_date=False, is_zoned=False):
-    """Strings as microseconds since the epoch, or as days."""
+    """Parse strings to microseconds since the epoch, or to days."""
     try:
         plain = pc.utf8_slice_codeunits(texts, 0, -3) if is_zoned else texts
         kind = pa.date32() if is_date else pa.timestamp("us")
         found = pc.cast(plain, kind)
         return found.cast(pa.int32()).cast(pa.int64()) if is_date else found.cast(pa.int64())
-    except pa.ArrowInvalid:  # a year that is not of four digits, or infinity
+    except pa.ArrowInvalid:  # a year without four digits, or infinity
         values = [None if text is None else _micros(text) for text in texts.to_pylist()]
         return pa.array([value if value is None or not is_date else value // _DAY_MICROS for value in values], pa.int64())
 
@@ -38,7 +38,7 @@ def _micros(text):
 
 
 def parse_times(texts):
-    """Strings as microseconds of the day; 24:00:00 is the end of it."""
+    """Parse strings to microseconds of the day, including 24:00:00."""
     try:
         return pc.cast(pc.binary_join_element_wise("1970-01-01", texts, " "), pa.timestamp("us")).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -52,8 +52,7 @@ def _time(text):
 
 
 def moment_texts(array, zone, only_date=False):
-    """Microseconds since the epoch as strings: the time on a wall of that zone and how far it is from UTC, which columns without a zone
-    pass over."""
+    """Format microseconds since the epoch as local time of the zone with its UTC offset, which columns without time zone ignore."""
     range_ = pc.min_max(array).as_py()
     if range_["min"] is not None and not _FIRST_MICROS <= range_["min"] <= range_["max"] < _LAST_MICROS:
         return pa.array([None if each is None else _text(each, only_date) for each in array.to_pylist()], pa.string())
@@ -76,13 +75,13 @@ def _text(micros, only_date):
 
 
 def time_texts(array):
-    is_end = pc.equal(array, arrow.DAY_MS)  # 24:00:00, which is no time of Arrow's
+    is_end = pc.equal(array, arrow.DAY_MS)  # 24:00:00, which Arrow's time type lacks
     texts = pc.if_else(is_end, 0, array).cast(pa.int32()).cast(pa.time32("ms")).cast(pa.string())
     return pc.if_else(is_end, "24:00:00", texts)
 
 
 def array_texts(schema, array, target, prepared):
-    """Lists as PostgreSQL writes arrays."""
+    """Format lists as PostgreSQL arrays."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     items = prepared(schema.value_schema, array.flatten(), target.item or target).to_pylist()
     texts, at = [], 0

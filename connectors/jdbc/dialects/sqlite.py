@@ -1,9 +1,9 @@
-"""SQLite, by Python's own module: it needs no server.
+"""SQLite with Python's sqlite3 module; it needs no server.
 
-A column's declared type says what its values are in records; what is stored may be of any type, and is checked. Points in time are stored as
-Java's driver does: milliseconds since the epoch. Strings are read as well, as times on a wall of db.timezone.
+The declared type of a column decides the type of its field. A stored value may have any type, so each one is checked. Timestamps are stored as
+Java's driver stores them: milliseconds since the epoch. Strings are read, too, as local time in db.timezone.
 
-ADBC's driver is faster, but takes a column's type from the first rows that it meets, and has no decimals.
+ADBC's driver is faster, but infers a column's type from its first rows and has no decimals.
 """
 
 import datetime
@@ -20,7 +20,7 @@ from connectors.jdbc.dialects.base import OTHER, PASSING, RECORD, Dialect
 from connectors.jdbc.table import Table, like
 from standalone import ConnectError, DataError
 
-_KINDS = (  # a word in the declared type, the first that fits
+_KINDS = (  # part of the declared type -> kind; the first match counts
     ("BOOL", c.BOOLEAN), ("TINYINT", c.INT8), ("SMALLINT", c.INT16), ("INT2", c.INT16), ("INT", c.INT64), ("TIMESTAMP", c.TIMESTAMP),
     ("DATETIME", c.TIMESTAMP), ("DATE", c.DATE), ("TIME", c.TIME), ("DEC", c.DECIMAL), ("NUM", c.DECIMAL), ("REAL", c.FLOAT64), ("DOUB", c.FLOAT64),
     ("FLOA", c.FLOAT64), ("BLOB", c.BYTES), ("BINARY", c.BYTES),
@@ -30,15 +30,15 @@ _ARROW = {c.FLOAT64: pa.float64(), c.BOOLEAN: pa.bool_(), c.STRING: pa.string(),
 _LOCKED = ("locked", "busy", "disk i/o error")
 _RECORD = (sqlite3.IntegrityError, sqlite3.DataError)
 _LONGS = (-(1 << 63), (1 << 63) - 1)
-_EXACT_DIGITS = 15  # of a number that SQLite keeps as a double
-WAIT_SECONDS = 5  # for another's lock
+_EXACT_DIGITS = 15  # a double stores so many digits exactly
+WAIT_SECONDS = 5  # for a lock
 
 
 class Sqlite(Dialect):
     name = "SqliteDatabaseDialect"
     quotes = ("`", "`")
     is_strict = False
-    ids_may_come_late = False  # one writes at a time, and is seen before the next one begins
+    ids_may_come_late = False  # transactions that write run one after the other
     sql_types = {
         "int8": "INTEGER", "int16": "INTEGER", "int32": "INTEGER", "int64": "INTEGER", "float32": "REAL", "float64": "REAL", "boolean": "INTEGER",
         "string": "TEXT", "bytes": "BLOB", base.DECIMAL: "NUMERIC", base.DATE: "NUMERIC", base.TIME: "NUMERIC", base.TIMESTAMP: "NUMERIC",
@@ -77,7 +77,7 @@ class Sqlite(Dialect):
         return [Table(name) for name, kind in found if kind in wanted]
 
     def describe(self, connection, sql):
-        """A view of the query knows the declared types; whether a column may be null only its table does."""
+        """Read the declared types from a view of the query. A view does not report NOT NULL, so all columns are nullable."""
         connection.execute("DROP VIEW IF EXISTS temp.connect_described")
         connection.execute(f"CREATE TEMP VIEW connect_described AS {sql}")
         try:
@@ -93,7 +93,7 @@ class Sqlite(Dialect):
         keys = [name for _, name, _, _, _, place, _ in found if place]
         number = next((name for _, name, declared, _, _, place, _ in found if keys == [name] and declared.upper() == "INTEGER"), None)
         return [
-            # A lone INTEGER PRIMARY KEY is the row's number and never null; any other key may be, where it is not said otherwise.
+            # A single INTEGER PRIMARY KEY is the rowid and never null; other key columns are nullable unless declared NOT NULL.
             _column(
                 name, declared, nullable=not never_null and name != number, is_key=bool(place),
                 has_default=default is not None or name == number, counts=name == number,
@@ -112,7 +112,7 @@ class Sqlite(Dialect):
             cursor.close()
 
     def end_read(self, connection):
-        """Nothing was begun: a query by itself sees one state."""
+        """There is no transaction: a single query sees one snapshot."""
 
     def now(self, connection):
         return connection.execute("SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000").fetchone()[0]
@@ -215,9 +215,8 @@ def _values(column, values, zone):
         return pa.array(values, _ARROW[kind])
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise ConnectError(
-            f"Column '{column.name}' is declared {column.type_name or 'without a type'} and holds a value that is none: {error}. Correct it, or "
-            "select it with "
-            f"`query` and CAST."
+            f"Column '{column.name}', declared {column.type_name or 'without a type'}, contains a value of another type: {error}. Correct it, or "
+            "select it in `query` with CAST."
         ) from error
 
 
@@ -232,7 +231,7 @@ def _text(value):
 
 
 def _moments(kind, values, zone):
-    """Milliseconds as they are stored, and strings, in the units of column.py."""
+    """Convert stored milliseconds and strings to the units in column.py."""
     is_text = pa.array([isinstance(value, str) for value in values], pa.bool_())
     micros = pa.array([None if value is None else _micros(value) for value in values], pa.int64())
     if zone != "UTC" and kind == c.TIMESTAMP and any(is_text.to_pylist()):
@@ -241,7 +240,7 @@ def _moments(kind, values, zone):
 
 
 def _micros(value):
-    if isinstance(value, float):  # a day of the Julian calendar
+    if isinstance(value, float):  # a Julian day
         return round((value - 2440587.5) * arrow.DAY_MS) * 1000
     if isinstance(value, int):
         return value * 1000
@@ -255,7 +254,7 @@ def _micros(value):
 
 
 def _kept_exactly(texts, target):
-    """Whole numbers that fit 64 bits and decimals of 15 digits are kept by a column of numbers; another would be rounded without a word."""
+    """Raise DataError for decimals that a numeric column would silently round: it stores 64-bit integers and 15 digits."""
     for text in texts.to_pylist():
         if text is None:
             continue
@@ -263,5 +262,5 @@ def _kept_exactly(texts, target):
         if number == number.to_integral_value() and _LONGS[0] <= number <= _LONGS[1]:
             continue
         if len(number.as_tuple().digits) > _EXACT_DIGITS and decimal.Decimal(repr(float(text))) != number:
-            raise DataError(f"SQLite would round {text} in column '{target.name}': it keeps {_EXACT_DIGITS} digits. Declare the column TEXT.")
+            raise DataError(f"SQLite would round {text} in column '{target.name}' to {_EXACT_DIGITS} digits. Declare the column TEXT.")
     return texts

@@ -111,7 +111,7 @@ def test_tables_are_shared_out_and_new_ones_found(tmp_path, database):
     "options, said",
     [
         pytest.param({"mode": "incrementing", "incrementing.column.name": "nope"}, "has no column 'nope'", id="no such column"),
-        pytest.param({"mode": "timestamp", "timestamp.column.name": "at"}, "may be null", id="a column that may be null"),
+        pytest.param({"mode": "timestamp", "timestamp.column.name": "at"}, "is nullable", id="a nullable column"),
         pytest.param({"mode": "bulk", "query": "SELECT nope FROM t"}, "nope", id="a wrong query"),
     ],
 )
