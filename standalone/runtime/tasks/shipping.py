@@ -68,9 +68,7 @@ class Shipping:
         several = self._acknowledgements.several(out)
         for at, piece in enumerate(pieces):
             if at == len(pieces) - 1:
-                last = count
-                for row in reversed(unreported):
-                    last -= row == last - 1
+                last = _reported(count, unreported)
             else:
                 records, rows = piece[0].records, piece[0].rows
                 last = last + len(records) if rows is None else int(rows[-1]) + 1
@@ -107,11 +105,9 @@ class Shipping:
 
     def _store_before(self, sent):
         """The task fails: what is in the log before the first record that is not is not sent again, however often the task is restarted."""
-        last = sent.first_refused
-        for row in reversed(sent.unreported):
-            last -= row == last - 1
-        if last and not self.closing:
-            self._tracker.done_before(sent.tracked, sent.batch.offset_of(last - 1))
+        count = _reported(sent.first_refused, sent.unreported)
+        if count and not self.closing:
+            self._tracker.done_before(sent.tracked, sent.batch.offset_of(count - 1))
 
     def _refused(self, sent, outgoing, delivered):
         """The log took not all of them."""
@@ -156,6 +152,13 @@ class _Sent:
         first = min(int(np.arange(len(outgoing.records))[rows][0]) for rows, _ in delivered.failed)
         row = first if outgoing.rows is None else int(outgoing.rows[first])
         self.first_refused = row if self.first_refused is None else min(row, self.first_refused)
+
+
+def _reported(last, unreported):
+    """How many of the first `last` rows of a batch an offset may stand for."""
+    for row in reversed(unreported):
+        last -= row == last - 1
+    return last
 
 
 def pieces_of(outgoing):
