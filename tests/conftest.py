@@ -9,7 +9,7 @@ import tests.suite.patience  # noqa: F401, before the test kit is imported
 from tests.servers.kafka_broker import KafkaBroker
 from tests.suite.shared import shared_server, skipped_where_unavailable
 
-pytest_plugins = ["tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.quick"]
+pytest_plugins = ["tests.suite.cpu", "tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.night", "tests.suite.quick"]
 
 def pytest_collection_finish(session):
     """Tests of kernels are of their machine code: what was edited since it was compiled would run as Python."""

@@ -21,10 +21,11 @@ from standalone.pipeline.spark.job import alone
 from tests.connectors.storage.lake import batch
 from tests.connectors.storage.records import EVERYTHING, value
 from tests.servers.spark_of_tables import SETTINGS
+from tests.suite.night import IS_NIGHT
 
 PARTS = []
 # Delta takes multiple seconds a commit: what it has in common with Iceberg is tried on it by night.
-KINDS = ("iceberg", "delta") if os.environ.get("CONNECT_TEST_ALL_TABLES") == "1" else ("iceberg",)
+KINDS = ("iceberg", "delta") if IS_NIGHT else ("iceberg",)
 TOPIC = "t"
 SOON = {"iceberg.control.commit.interval-ms": "1"}
 GROWING = {"iceberg.tables.auto-create-enabled": "true", "iceberg.tables.evolve-schema-enabled": "true"}
