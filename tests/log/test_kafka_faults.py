@@ -11,7 +11,7 @@ from tests.suite.shared import skipped_where_unavailable
 # timeouts and reconnects, and a start that moves is met as by retention.
 EVERY_TIME = (
     "the leader is killed", "the leader stands still", "the topic is recreated", "the network cuts", "too few replicas", "a line is too large",
-    "transactions abort", "retention overtakes the sink",
+    "a record is corrupt", "transactions abort", "retention overtakes the sink",
 )  # fmt: skip
 WHOLE = [kafka_faults._line(number, None) for number in range(10)]
 
