@@ -25,10 +25,11 @@ LogRecord.__doc__ = """A record in the log: key, value and headers ([(name, valu
 
 
 def wait_for(condition, seconds=PATIENCE_SECONDS, what=""):
-    """Wait until the condition returns a true value, and return it; AssertionError on timeout."""
+    """Wait until the condition returns a true value, and return it; AssertionError on timeout, with `what` or what that returns then."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"timed out after {seconds} s waiting for {what or condition}"
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"timed out after {seconds} s waiting for {what() if callable(what) else what or condition}")
         time.sleep(_LOOK_SECONDS)
     return found
 
@@ -175,7 +176,7 @@ class LocalWorker:
         return [status["connector"]["state"]] + [task["state"] for task in status["tasks"]]
 
     def wait_states(self, name, *states, seconds=PATIENCE_SECONDS):
-        wait_for(lambda: self.states(name) == list(states), seconds, f"{name} to be {states}, not {self.states(name)}")
+        wait_for(lambda: self.states(name) == list(states), seconds, lambda: f"{name} to be {states}, not {self.states(name)}")
 
     def trace(self, name):
         """Why the connector or one of its tasks FAILED, or None."""

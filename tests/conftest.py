@@ -17,7 +17,7 @@ for _finder in sys.meta_path:
         _finder._must_rewrite ^= {"standalone", *_TEST_KIT}
         _finder._marked_for_rewrite_cache.clear()
 
-pytest_plugins = ["tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.quick"]
+pytest_plugins = ["tests.suite.cpu", "tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.night", "tests.suite.quick"]
 
 
 def pytest_collection_finish(session):

@@ -4,6 +4,7 @@ Each is its own process, with its own folder, streams, signals and exit code; on
 server's side of the test, `Forked` a process as subprocess.Popen shows it; run as a module it is the server.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -85,23 +86,29 @@ def serve(address):
 
     for name in _IMPORTS:
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
     with socket.socket(socket.AF_UNIX) as listens:
         listens.bind(address)
         listens.listen()
         print("ready", flush=True)
         while True:
             link, _ = listens.accept()
+            _forget_ended()
             if os.fork() == 0:
                 listens.close()
                 watch(link)
             link.close()
 
 
+def _forget_ended():
+    """Watchers that have ended; their time counts to this process, which it does not where SIGCHLD is ignored."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def watch(link):
     """Fork again, tell the number of that process, and how it ended."""
     data, descriptors, _, _ = socket.recv_fds(link, 1 << 20, 3)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     worker = os.fork()
     if worker == 0:
         link.close()

@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import urllib.error
@@ -300,6 +301,33 @@ def test_every_line_that_is_to_be_made_wrong_is_there_and_its_tests_are():
     places = mutate.chosen("")  # ends with what is not there once
     assert len(places) >= 40 and {module.partition("/")[0] for module, *_ in places} >= {"runtime", "log", "pipeline"}
     assert [name for _, _, tests, _ in places for name in tests.split() if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_the_night_runs_every_soak_with_options_that_it_has():
+    steps = re.findall(r'soak (\w+) "([^"]*)" \\?\s*"([^"]*)"', (ROOT / "scripts/nightly").read_text())
+    scripts = {path.stem: path.read_text() for path in (ROOT / "scripts/soak").glob("*.py") if "__main__" in path.read_text()}
+    assert {name for name, *_ in steps} == scripts.keys() - {"fuzz"}  # what it needs is not installed for tests
+    for name, *forms in steps:
+        for option in re.findall(r"--[a-z-]+", " ".join(forms)):
+            assert f'"{option}"' in scripts[name], (name, option)
+
+
+# --- At night --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_night, ran", [(False, 2), (True, 4)])
+def test_what_is_for_the_night_is_left_out_by_day(run_tests, monkeypatch, is_night, ran):
+    monkeypatch.setenv("CONNECT_TEST_NIGHT", "1" if is_night else "")
+    code = "from tests.suite.night import night\n@pytest.mark.parametrize('at', [1, *night(2)])\ndef test(at): pass\n"
+    done = run_tests(code + "def test_always(): pass\n@pytest.mark.night\ndef test_long(): pass", "-p", "tests.suite.night")
+    done.assert_outcomes(passed=ran, deselected=4 - ran)
+
+
+def test_what_is_for_the_night_is_listed_with_what_covers_it_by_day():
+    files = {path for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_suite.py" and re.search(r"mark\.night\b|\bnight\(|\bIS_NIGHT\b", path.read_text())}
+    listed = (ROOT / "docs/CONTRIBUTING.md").read_text()
+    missing = [path.relative_to(ROOT).as_posix() for path in files if path.relative_to(ROOT / "tests").as_posix() not in listed]
+    assert missing == []
 
 
 def test_scripts_are_shell_that_parses():

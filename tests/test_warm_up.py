@@ -15,10 +15,10 @@ from standalone.kernels import kernels
 from standalone.warm_up import MODULES
 from tests.command import Command
 from tests.runtime.local import STRING, wait_for
+from tests.suite.night import IS_NIGHT
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-INSTALLATIONS = int(os.environ.get("CONNECT_TEST_INSTALLATIONS", "2"))  # without compiled code; the night tries more
-COMPILES_ALL = os.environ.get("CONNECT_TEST_COMPILES_ALL") == "1"  # half a minute of CPU: for the night
+INSTALLATIONS = 10 if IS_NIGHT else 1  # without compiled code
 SECONDS = 60  # on a machine that does much else, where to compile takes minutes
 for module in MODULES:
     importlib.import_module(module)
@@ -115,7 +115,7 @@ def test_after_the_set_up_nothing_is_left_to_be_compiled(tmp_path):
     cache = tmp_path / "cache"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     total = len(KERNELS)
-    missing = total if COMPILES_ALL else keep_code(cache, all_but=QUICKLY_COMPILED)
+    missing = total if IS_NIGHT else keep_code(cache, all_but=QUICKLY_COMPILED)
     assert set_up() == (0, f"Compiling: 0 of {missing}\nCompiling: {missing} of {missing}\n")
     assert set_up() == (0, "")
     with Installation(tmp_path / "worker", cache) as installation:

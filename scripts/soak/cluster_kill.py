@@ -122,6 +122,7 @@ class Run:
             "embedded.log.listener": self.log, "embedded.log.num.partitions": tasks, "listeners": self.rest,
             "key.converter": string, "value.converter": string, "offset.storage.file.filename": self.folder / "offsets",
             "plugin.path": plugins, "tasks.run.on": "cluster", "spark.master": master, "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "spark.executorEnv.NUMBA_CACHE_DIR": ROOT / "standalone" / "__pycache__", **worker,
         })  # fmt: skip

@@ -14,6 +14,7 @@ from standalone.log.intake import fail_all
 from standalone.log.partition_queue import LAST_EPOCH, Piece
 from standalone.log.producer import Counters
 from standalone.log.sender import Sender
+from tests.suite.night import night
 
 OK, NOT_LEADER, TOO_LARGE, NOT_ENOUGH_REPLICAS, AFTER_APPEND, OUT_OF_ORDER, DUPLICATE, INVALID_RECORD = 0, 6, 10, 19, 20, 45, 46, 87
 param = pytest.param
@@ -179,7 +180,7 @@ def test_what_is_under_way_does_not_expire_and_what_was_not_sent_does():
     simulation.check_log()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(15), *night(*range(15, 60))])
 def test_each_record_is_in_the_log_once_and_in_order_whatever_happens(seed):
     rng = random.Random(seed)
     simulation = Simulation(ModelBroker(largest=rng.choice([400, 1 << 30])), **{"max.request.size": rng.choice([120, 600, 5000])})
@@ -202,7 +203,7 @@ def test_each_record_is_in_the_log_once_and_in_order_whatever_happens(seed):
 
 @pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("names", [True, False])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(3), *night(*range(3, 10))])
 def test_records_refused_for_good_take_no_other_along(seed, names, idempotent):
     rng = random.Random(seed)
     simulation = Simulation(ModelBroker(), **{"max.request.size": 200, "enable.idempotence": idempotent})

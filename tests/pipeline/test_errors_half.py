@@ -88,8 +88,9 @@ def holder(request):
 
 
 BY_SPARK_TOO = ("Cast$Value", "TimestampConverter$Key")
+FEW_IN_KEYS = [pytest.mark.night]  # few bad ones are found alike in values, and many in keys
 CASES_AND_RUNS = [
-    pytest.param(*case, *run.values, id=f"{case[0]} {run.id}", marks=run.marks)
+    pytest.param(*case, *run.values, id=f"{case[0]} {run.id}", marks=FEW_IN_KEYS if run is RUNS[1] and case[0].endswith("$Key") else run.marks)
     for case in CASES
     for run in (RUNS if case[0] in BY_SPARK_TOO else BY_COLUMNS)
 ]

@@ -1,9 +1,4 @@
-"""The OpenAPI document: made of the routes, valid, and true: requests made of it get answers of the shapes it tells (schemathesis).
-
-CONNECT_TEST_REQUESTS=10000 asks more than the suite does.
-"""
-
-import os
+"""The OpenAPI document: made of the routes, valid, and true: requests made of it get answers of the shapes it tells (schemathesis)."""
 
 import hypothesis
 import pytest
@@ -12,8 +7,9 @@ from standalone.rest.resource import Resource
 from standalone.rest.table import tables
 from tests.rest.conftest import SOURCE, Api
 from tests.runtime.local import LocalWorker
+from tests.suite.night import IS_NIGHT
 
-REQUESTS = int(os.environ.get("CONNECT_TEST_REQUESTS", "60"))
+REQUESTS = 10_000 if IS_NIGHT else 60
 CONNECTORS = {"runs": "RUNNING", "rests": "STOPPED"}
 NAME = {"type": "string", "minLength": 1}
 _PHASES = (hypothesis.Phase.generate,)

@@ -1,5 +1,5 @@
-"""Eight tasks of a source and eight of a sink on the executors of a real Spark cluster: what they do, show and are told there, and an executor that
-is killed. scripts/soak/cluster_kill.py kills at length."""
+"""Tasks of a source and of a sink, two of each on one executor of a real Spark cluster, by night eight on two: what they do, show and are told
+there, and an executor that is killed. scripts/soak/cluster_kill.py kills at length."""
 
 import operator
 import urllib.request
@@ -9,9 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.runtime.on_cluster import running
 from tests.servers.spark_cluster import SparkCluster
+from tests.suite.night import IS_NIGHT
 from tests.suite.patience import PATIENCE_SECONDS
 
-TASKS, COUNT, RATE = 8, 1500, 500
+TASKS, WORKERS = (8, 2) if IS_NIGHT else (2, 1)
+COUNT, RATE = 1500, 500
 EACH = {number: COUNT for number in range(TASKS)}
 
 pytestmark = [pytest.mark.spark, pytest.mark.last, pytest.mark.timeout(900)]
@@ -19,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.last, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    with running(tmp_path_factory, SparkCluster(), TASKS, COUNT, RATE) as run:
+    with running(tmp_path_factory, SparkCluster(workers=WORKERS), TASKS, COUNT, RATE) as run:
         run.wait_for(lambda: run.all_are("RUNNING"), "all tasks run", 5 * PATIENCE_SECONDS)
         yield run
 
@@ -39,11 +41,11 @@ def _series(run, name, connector):
 # ---- in the order in which they stand: nothing is killed before the last
 
 
-def test_each_task_is_a_process_of_its_own_on_one_of_both_executors(run):
+def test_each_task_is_a_process_of_its_own_on_an_executor(run):
     own = run.ask(f"/connectors/{run.sink}/status")["connector"]["worker_id"]
     tasks = [task for _, task in run.tasks_of()]
     assert len({task["worker_id"] for task in tasks} - {own}) == 2 * TASKS
-    assert len({run.executor_of(_process(task)) for task in tasks}) == 2
+    assert len({run.executor_of(_process(task)) for task in tasks}) == WORKERS  # an executor each
 
 
 def test_every_record_comes_once_and_is_counted_where_it_came_through(run):
@@ -58,6 +60,7 @@ def test_every_record_comes_once_and_is_counted_where_it_came_through(run):
     assert _series(run, "kafka_connect_sink_task_partition_count", run.sink) == dict.fromkeys(range(TASKS), 1.0)
 
 
+@pytest.mark.night
 def test_the_worker_shows_what_executors_run_and_log(run):
     run.wait_for(run.is_through, "all is committed")
     shown = run.ask(f"/connectors/{run.sink}/pipeline")["tasks"]
@@ -66,6 +69,7 @@ def test_the_worker_shows_what_executors_run_and_log(run):
     assert run.ask(f"/connectors/{run.sink}/topics")[run.sink]["topics"] == [run.topic]
 
 
+@pytest.mark.night
 def test_tasks_that_are_paused_send_and_put_nothing_until_they_are_resumed(run):
     run.count_on(8 * COUNT)
     run.wait_for(lambda: run.all_are("RUNNING") and run.offsets()[0] != EACH, "the source sends more")
@@ -87,6 +91,7 @@ def test_tasks_that_are_paused_send_and_put_nothing_until_they_are_resumed(run):
     assert (found["repeated by the source"], found["repeated by the sink"]) == (0, 0), found
 
 
+@pytest.mark.night
 def test_an_executor_that_is_killed_costs_no_record(run):
     befores = [run.kill_an_executor()[0]]
     assert sum(befores[0][0].values()) < TASKS * run.count  # it had more to send
@@ -97,6 +102,7 @@ def test_an_executor_that_is_killed_costs_no_record(run):
     assert "Runs on " in (run.folder / "log").read_text()
 
 
+@pytest.mark.night
 def test_a_task_that_fails_there_says_why_and_where(run):
     config = {"connector.class": "FileStreamSink", "file": str(run.folder / "absent" / "out.txt"), "topics": run.topic}
     run.ask("/connectors", "POST", {"name": "failing", "config": config})
@@ -106,6 +112,7 @@ def test_a_task_that_fails_there_says_why_and_where(run):
     run.ask("/connectors/failing", "DELETE")
 
 
+@pytest.mark.night
 def test_a_source_that_is_stopped_leaves_its_executors_and_its_offsets_can_be_reset(run):
     run.ask(f"/connectors/{run.source}/stop", "PUT")
     run.wait_for(lambda: run.ask(f"/connectors/{run.source}/status")["tasks"] == [], "the source has stopped")

@@ -349,6 +349,7 @@ def test_what_looks_like_a_secret_of_the_workers():
     assert secret_texts(texts) == {"producer.sasl.jaas.config", "admin.ssl.keystore.key"}
 
 
+@pytest.mark.slow
 def test_the_archive_has_our_packages_and_the_plugins(tmp_path):
     package = tmp_path / "plugins" / "some"
     package.mkdir(parents=True)
@@ -363,6 +364,7 @@ def test_the_archive_has_our_packages_and_the_plugins(tmp_path):
     assert not any(name.endswith(".jar") for name in names)
 
 
+@pytest.mark.slow
 def test_the_archive_has_the_bytecode_of_the_present_text_and_executors_use_it(tmp_path):
     names = ("compiled", "edited", "fresh", "wrong")
     for name in names:
@@ -387,6 +389,7 @@ def _imported(path):
     return module
 
 
+@pytest.mark.slow
 def test_an_executor_s_python_daemon_has_imported_what_its_tasks_need(tmp_path):
     """And has one thread yet, since it forks, but for those that are made for it."""
     make_archive(tmp_path / "modules.zip", [])

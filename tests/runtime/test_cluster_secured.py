@@ -12,7 +12,7 @@ SECRET = "what-the-cluster-and-its-worker-know"
 PROTECTED = {**dict.fromkeys(PROTECTIONS, "true"), "spark.authenticate.secret": SECRET}
 PROVIDERS = {"config.providers": "file", "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider"}
 
-pytestmark = [pytest.mark.spark, pytest.mark.last]
+pytestmark = [pytest.mark.spark, pytest.mark.last, pytest.mark.night]
 
 
 @pytest.fixture

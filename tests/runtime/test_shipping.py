@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from standalone import DataError
+from standalone.errors import LogFatalError
+from standalone.log.intake import HeldBack
 from standalone.pipeline.encoded import Outgoing
 from standalone.runtime.offsets.tracker import OffsetTracker
 from standalone.runtime.tasks import shipping
@@ -14,6 +16,18 @@ from standalone.wire import ByteColumn, Records
 
 class Delivered:
     error, failed = None, []
+
+
+class Refused:
+    """Of these rows, for this: the others are in the log."""
+
+    def __init__(self, rows, error):
+        self.error, self.failed = error, [(np.array(rows), error)]
+
+
+LOST = LogFatalError("the log is gone")
+TOO_LARGE = LogFatalError("too large", "org.apache.kafka.common.errors.RecordTooLargeException")
+HELD_BACK = HeldBack("for another")
 
 
 class World:
@@ -39,6 +53,12 @@ class World:
         self.letters_done = on_stored
         if not self.all:
             raise DataError("not tolerated")
+
+    def produce(self, topic, partition, records, failures, on_stored):
+        self.refused = [failure.record.source_offset for failure in failures]
+        if not self.all:
+            raise DataError("not tolerated")
+        on_stored()
 
     def take(self, size):
         return self.room
@@ -142,6 +162,54 @@ def test_what_came_of_one_record_stays_in_one_piece(monkeypatch):
     pieces = [piece[0].rows.tolist() for piece in pieces_of(outgoing(rows, size=80))]
     assert sum(pieces, []) == rows and len(pieces) > 1
     assert all(before[-1] != after[0] for before, after in zip(pieces, pieces[1:]))
+
+
+@pytest.mark.parametrize(
+    "out, answers, stored",
+    [
+        pytest.param([outgoing(count=5)], [Refused([2], TOO_LARGE)], [1], id="one that is too large"),
+        pytest.param([outgoing(count=5)], [Refused([2, 3, 4], LOST)], [1], id="all from there on"),
+        pytest.param([outgoing(count=5)], [Refused([0], TOO_LARGE)], [], id="the first"),
+        pytest.param([outgoing([1, 3, 3, 4])], [Refused([2], TOO_LARGE)], [2], id="the second of what came of one record"),
+        pytest.param([outgoing([0, 3]), outgoing([1, 2], topic="u")], [Delivered, Refused([1], TOO_LARGE)], [1], id="to two topics"),
+        pytest.param([outgoing([0, 3]), outgoing([1, 2], topic="u")], [Refused([1], TOO_LARGE), Refused([0, 1], HELD_BACK)], [0], id="and held back"),
+    ],
+)
+def test_where_the_log_refuses_a_record_what_is_in_it_before_is_not_sent_again(out, answers, stored):
+    world = World(tolerates=False)
+    world.shipping.ship(Batch(5), Result(out))
+    for done, answer in zip(world.done, answers):
+        assert world.stored == []
+        done(answer)
+    assert world.errors and world.stored == stored
+
+
+def test_what_is_under_way_before_a_refused_record_holds_its_offset_back():
+    world = World(tolerates=False)
+    for _ in range(2):
+        world.shipping.ship(Batch(5), Result([outgoing(count=5)]))
+    world.done[1](Refused([3], TOO_LARGE))
+    assert world.stored == []
+    world.done[0](Delivered)
+    assert world.stored == [2]
+
+
+def test_an_offset_is_not_stored_behind_a_bad_record_before_the_one_that_is_refused():
+    """As where the bad one is the last: tolerated without a queue it moves no offset by itself."""
+    world = World()
+    world.shipping.ship(Batch(5), Result([outgoing([0, 2, 3, 4])], [1]))
+    world.done[0](Refused([1], LOST))
+    assert world.stored == [0]
+
+
+def test_of_a_large_batch_that_goes_in_pieces_the_refused_record_is_told(monkeypatch):
+    monkeypatch.setattr(shipping, "_PIECE_BYTES", 300)
+    world = World()
+    world.shipping.ship(Batch(12), Result([outgoing(count=12, size=80)]))
+    size = world.sent[0][1]
+    assert size > 1
+    world.done[1](Refused([1], TOO_LARGE))
+    assert world.refused == [size + 1]
 
 
 def test_a_task_that_is_ending_hands_over_no_more():

@@ -1,4 +1,4 @@
-"""A real Spark standalone cluster for tests: a master and two workers from pyspark's own jars, on loopback.
+"""A real Spark standalone cluster for tests: a master and its workers from pyspark's own jars, on loopback.
 
     python -m tests.servers.spark_cluster      runs one until Ctrl-C and prints spark.master
 """
@@ -19,13 +19,13 @@ QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
 class SparkCluster(Server):
-    """`master` is what spark.master is to say. `secret` makes it one that authenticates and encrypts; `cores` are each worker's."""
+    """`master` is what spark.master is to say. `secret` makes it one that authenticates and encrypts; `cores` are each worker's, of which there are two unless fewer are asked for."""
 
     name = "spark-cluster"
 
-    def __init__(self, secret=None, cores=CORES):
+    def __init__(self, secret=None, cores=CORES, workers=WORKERS):
         super().__init__()
-        self._cores = cores
+        self._cores, self._workers = cores, workers
         self._port, self._page = free_port(), free_port()
         self._secret = secret
         self.master = f"spark://127.0.0.1:{self._port}"
@@ -35,7 +35,7 @@ class SparkCluster(Server):
         self._make_folder()
         if self._secret:
             self.name = "spark-cluster-secured"
-        self._begin([sys.executable, "-m", "tests.servers.spark_cluster", self._folder, self._port, self._page, self._cores], env=self._environment())
+        self._begin([sys.executable, "-m", "tests.servers.spark_cluster", self._folder, self._port, self._page, self._cores, self._workers], env=self._environment())
         self._wait_until(self._has_workers, START_SECONDS)
         return self
 
@@ -54,17 +54,17 @@ class SparkCluster(Server):
 
     def _has_workers(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self._page}/json/", timeout=1) as answer:
-            return answer.read().count(b'"ALIVE"') > WORKERS  # the master says it of itself, too
+            return answer.read().count(b'"ALIVE"') > self._workers  # the master says it of itself, too
 
 
-def _run_nodes(folder, port, page, cores):
+def _run_nodes(folder, port, page, cores, workers):
     """The processes of a cluster, until this one is ended; then they end with it."""
     spark = pathlib.Path(os.environ["SPARK_HOME"])
     start = [str(spark / "bin" / "spark-class")]
     here = ["--host", "127.0.0.1"]
     master = [*start, "org.apache.spark.deploy.master.Master", *here, "--port", port, "--webui-port", page]
     worker = [*start, "org.apache.spark.deploy.worker.Worker", *here, "--webui-port", "0", "--cores", cores, "--memory", "4g"]
-    commands = [master, *([*worker, "--work-dir", f"{folder}/worker-{number}", f"spark://127.0.0.1:{port}"] for number in range(WORKERS))]
+    commands = [master, *([*worker, "--work-dir", f"{folder}/worker-{number}", f"spark://127.0.0.1:{port}"] for number in range(int(workers)))]
     with contextlib.ExitStack() as nodes:
         for command in commands:
             node = subprocess.Popen(command, stdin=subprocess.DEVNULL)

@@ -1,25 +1,24 @@
 """The statements of shop.py on a real Kafka: asked once, and running on in Kafka's own transactions over a restart of the worker.
 
-Nights run all queries of the table (CONNECT_TEST_STREAMS_LONG), else three: one of a stream, one with state, one of tables.
+By night all queries of the table run, else three: one of a stream, one with state, one of tables.
 """
 
 import json
-import os
 import uuid
 
 import pytest
 
 from tests.streams.on_worker import Sql
 from tests.streams.shop import QUERIES, T0, check_pulls, check_queries, opened
+from tests.suite.night import IS_NIGHT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-LONG = bool(os.environ.get("CONNECT_TEST_STREAMS_LONG"))
 SHORT = ("x_big", "x_sums", "x_lands")
 
 
 def _chosen():
-    return [query for query in QUERIES if LONG or query[0].split()[2] in SHORT]
+    return [query for query in QUERIES if IS_NIGHT or query[0].split()[2] in SHORT]
 
 
 @pytest.mark.timeout(900)

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from standalone.testing import wait_for
+from tests.suite.night import night
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -29,7 +30,7 @@ def _model(batches):
     return {window: count for window, count in counts.items() if window[1] + MINUTE <= newest - GRACE}
 
 
-@pytest.mark.parametrize("seed", range(5, 15) if os.environ.get("CONNECT_TEST_STREAMS_LONG") else (5,))
+@pytest.mark.parametrize("seed", [5, *night(*range(6, 15))])
 def test_windows_with_late_records_are_those_of_the_model(sql, seed):
     made = sql(
         "CREATE STREAM x_s (k STRING KEY, at BIGINT) WITH (kafka_topic = 'x_s', value_format = 'JSON', timestamp = 'at', partitions = 1);"

@@ -14,7 +14,7 @@ from tests.servers.word_count_demo import INPUT, OUTPUT, WordCountDemo
 from tests.streams.on_worker import Sql
 from tests.suite.shared import skipped_where_unavailable
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.night]
 
 SAMPLE = pathlib.Path(__file__).parents[2] / "config" / "connect-streams.sql"
 WORDS = ["all", "Streams", "lead", "to", "Kafka", "hello", "naïve", "x1", "snake_case", "'quoted'", "(two)", "--", "a.b", ""]

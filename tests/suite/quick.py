@@ -35,6 +35,8 @@ FILES = (
     *("tests/connectors/jdbc/test_jdbc_exactly_once.py", "tests/connectors/jdbc/test_jdbc_source.py", "tests/connectors/jdbc/test_jdbc_machine.py"),
     # scripts/check runs it.
     "tests/test_layout.py",
+    *("tests/connectors/logs/test_many_files.py", "tests/connectors/logs/test_nginx_example.py", "tests/connectors/logs/test_rotation_cases.py"),
+    *("tests/schema_registry/test_embedded.py", "tests/runtime/test_resident.py", "tests/runtime/test_secured_log.py"),
     *("tests/connectors/logs/test_rotation.py", "tests/connectors/logs/test_log_source_in_a_worker.py", "tests/connectors/elasticsearch/test_faults.py", "tests/log/test_group_protocols.py"),
 )
 NOT_SLOW = "not slow"

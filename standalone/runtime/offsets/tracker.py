@@ -38,6 +38,13 @@ class OffsetTracker:
         if not sent.outstanding:
             self._advance(sent)
 
+    def done_before(self, sent, offset):
+        """Not all that was sent is in the log, nor will be; what is, is behind this offset."""
+        with self._lock:
+            queue = self._queues[sent.key]
+            queue.insert(queue.index(sent), _Sent(sent.key, sent.partition, offset, 0, 0))
+        self._advance(sent)
+
     def take_progress(self):
         """Whether an offset was stored since the last call."""
         with self._lock:

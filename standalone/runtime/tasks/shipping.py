@@ -68,9 +68,7 @@ class Shipping:
         several = self._acknowledgements.several(out)
         for at, piece in enumerate(pieces):
             if at == len(pieces) - 1:
-                last = count
-                for row in reversed(unreported):
-                    last -= row == last - 1
+                last = _reported(count, unreported)
             else:
                 records, rows = piece[0].records, piece[0].rows
                 last = last + len(records) if rows is None else int(rows[-1]) + 1
@@ -78,38 +76,49 @@ class Shipping:
             if not self._memory.take(size):
                 return
             offset = batch.offset_of(last - 1) if last else None
-            sent = self._tracker.add(batch.source_partition, offset, len(piece), size)
+            sent = _Sent(self._tracker.add(batch.source_partition, offset, len(piece), size), batch, unreported, len(piece))
             for outgoing in piece:
                 self._topics.ensure(outgoing.topic)
-                self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, batch, outgoing, several))
+                self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, outgoing, several))
         self._acknowledgements.dropped(batch, out, count)
 
     # ---------------------------------------------------------------- the sender's thread
-    def _on_done(self, sent, batch, outgoing, several):
+    def _on_done(self, sent, outgoing, several):
         def done(delivered):
             try:
-                self._settle(sent, batch, outgoing, delivered)
-                self._acknowledgements.note(batch, outgoing, delivered, several)
+                self._settle(sent, outgoing, delivered)
+                self._acknowledgements.note(sent.batch, outgoing, delivered, several)
             except BaseException as error:  # else the task would continue without storing offsets
                 self._went_wrong(error)
 
         return done
 
-    def _settle(self, sent, batch, outgoing, delivered):
+    def _settle(self, sent, outgoing, delivered):
+        sent.waiting -= 1
         if delivered.error is None:
             self._meter.answered(len(outgoing.records))
-            self._tracker.done(sent)
+            self._tracker.done(sent.tracked)
         elif not self.closing:
-            self._refused(sent, batch, outgoing, delivered)
+            self._refused(sent, outgoing, delivered)
+        if not sent.waiting and sent.fails:
+            self._store_before(sent)
 
-    def _refused(self, sent, batch, outgoing, delivered):
+    def _store_before(self, sent):
+        """The task fails: store the offset before the first refused record, so that a restart does not repeat the records in the log."""
+        count = _reported(sent.first_refused, sent.unreported)
+        if count and not self.closing:
+            self._tracker.done_before(sent.tracked, sent.batch.offset_of(count - 1))
+
+    def _refused(self, sent, outgoing, delivered):
         """The broker rejected some of them."""
-        count = len(outgoing.records)
+        sent.refused(outgoing, delivered)
+        batch, count = sent.batch, len(outgoing.records)
         failures = []
         for rows, error in delivered.failed:
             if isinstance(error, HeldBack):
                 continue
             if getattr(error, "java_class", None) not in _FAULTS_OF_RECORDS:
+                sent.fails = True
                 self._went_wrong(error)
                 return
             for row in np.arange(count)[rows].tolist():
@@ -117,13 +126,39 @@ class Shipping:
                 time = None if outgoing.records.timestamps is None else int(outgoing.records.timestamps[row])
                 record = SourceRecord(outgoing.topic, None, batch.source_partition, batch.offset_of(at), partition=outgoing.partition, timestamp=time)
                 failures.append(StageFailed(KAFKA_PRODUCE, None, row, error, record, SOURCE_TASK))
-        if not failures:
-            return  # the task fails by the error for which they were held back
+        if not failures:  # the task fails by the error for which they were held back
+            sent.fails = True
+            return
         self._meter.answered(count, len(failures))
         try:
-            self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent))
+            self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent.tracked))
         except ConnectError as problem:
+            sent.fails = True
             self._went_wrong(problem)
+
+
+class _Sent:
+    """A piece on its way. Only the sender's thread changes it."""
+
+    __slots__ = ("tracked", "batch", "unreported", "waiting", "fails", "first_refused")
+
+    def __init__(self, tracked, batch, unreported, waiting):
+        self.tracked, self.batch, self.unreported = tracked, batch, unreported
+        self.waiting = waiting  # deliveries that are not settled
+        self.fails = False  # the task, by a record that is not in the log
+        self.first_refused = None  # row of the batch
+
+    def refused(self, outgoing, delivered):
+        first = min(int(np.arange(len(outgoing.records))[rows][0]) for rows, _ in delivered.failed)
+        row = first if outgoing.rows is None else int(outgoing.rows[first])
+        self.first_refused = row if self.first_refused is None else min(row, self.first_refused)
+
+
+def _reported(last, unreported):
+    """How many of the first `last` rows of a batch an offset may stand for."""
+    for row in reversed(unreported):
+        last -= row == last - 1
+    return last
 
 
 def pieces_of(outgoing):
@@ -133,11 +168,12 @@ def pieces_of(outgoing):
     if size <= _PIECE_BYTES:
         yield [outgoing]
         return
+    rows = np.arange(len(records)) if rows is None else rows  # those of the batch, not of the piece
     step = max(1, len(records) * _PIECE_BYTES // size)
     low = 0
     while low < len(records):
         high = min(low + step, len(records))
-        while rows is not None and high < len(records) and rows[high] == rows[high - 1]:
+        while high < len(records) and rows[high] == rows[high - 1]:
             high += 1  # all results of one record stay together: the offset follows them
-        yield [outgoing._replace(records=records.slice(low, high), rows=None if rows is None else rows[low:high])]
+        yield [outgoing._replace(records=records.slice(low, high), rows=rows[low:high])]
         low = high

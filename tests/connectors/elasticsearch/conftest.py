@@ -11,6 +11,7 @@ import pytest
 
 from standalone.testing import LocalWorker, wait_for
 from tests.servers.search_server import SearchServer
+from tests.suite.night import night
 from tests.suite.patience import PATIENCE_SECONDS
 from tests.suite.shared import shared_server
 
@@ -53,9 +54,9 @@ class Search:
         os.kill(self._pid, signal.SIGCONT)
 
 
-@pytest.fixture(scope="session", params=["elasticsearch", "opensearch"])
+@pytest.fixture(scope="session", params=["elasticsearch", *night("opensearch")])
 def search(request, tmp_path_factory):
-    """A real server, both in turn. Leave it running, and not frozen."""
+    """A real server, by night both in turn. Leave it running, and not frozen."""
     with shared_server(tmp_path_factory, SearchServer(request.param)) as told:
         yield Search(told["url"], told["kind"], told["pid"])
 

@@ -24,10 +24,12 @@ from tests.connectors.storage.records import EVERYTHING, value
 from tests.connectors.storage.test_read_by_spark import logical
 from tests.connectors.storage.test_read_by_spark import values as logical_values
 from tests.servers.spark_of_tables import SETTINGS
+from tests.suite.night import IS_NIGHT
 
 PARTS = []
 # Delta takes multiple seconds a commit: what it has in common with Iceberg is tried on it by night.
-KINDS = ("iceberg", "delta") if os.environ.get("CONNECT_TEST_ALL_TABLES") == "1" else ("iceberg",)
+KINDS = ("iceberg", "delta") if IS_NIGHT else ("iceberg",)
+EMBEDDED = ("Parquet", "Avro", "Orc") if IS_NIGHT else ("Avro",)  # on a metastore within the process; the others are tried on a real one
 TOPIC = "t"
 SOON = {"iceberg.control.commit.interval-ms": "1"}
 GROWING = {"iceberg.tables.auto-create-enabled": "true", "iceberg.tables.evolve-schema-enabled": "true"}
@@ -218,7 +220,7 @@ def hive(lake):
         f"<value>jdbc:derby:;databaseName={folder}/metastore;create=true</value></property></configuration>"
     )
     remote = os.environ.get("HIVE_METASTORE")
-    for format, place in [*((each, None) for each in ("Parquet", "Avro", "Orc")), *((each, remote) for each in ("Parquet", "Orc") if remote)]:
+    for format, place in [*((each, None) for each in EMBEDDED), *((each, remote) for each in ("Parquet", "Orc") if remote)]:
         told_as = f"remote_{format}" if place else format
         props = {
             "store.url": folder.as_uri(), "flush.size": "3", "format.class": format, "hive.integration": "true", "hive.conf.dir": str(folder / "conf"),

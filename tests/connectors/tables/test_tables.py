@@ -11,7 +11,7 @@ import pytest
 
 from tests.connectors.storage.records import seen
 from tests.connectors.storage.test_read_by_spark import wanted
-from tests.connectors.tables.in_spark import KINDS
+from tests.connectors.tables.in_spark import EMBEDDED, KINDS
 from tests.servers import spark_of_tables
 from tests.servers.hive_metastore import Metastore
 from tests.suite.shared import skipped_where_unavailable
@@ -97,7 +97,7 @@ def test_what_is_missing_is_named_with_what_to_do(told):
     assert "spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime" in found["jar"]
 
 
-@pytest.mark.parametrize("format", ["Parquet", "Avro", "Orc", "remote_Parquet", "remote_Orc"])
+@pytest.mark.parametrize("format", [*EMBEDDED, "remote_Parquet", "remote_Orc"])
 def test_files_are_a_table_of_hive_with_a_partition_for_each_folder(told, format):
     before, columns, partitions, kind, later = told("hive")[format]
     assert not before, "a table is made of what was put"
