@@ -74,7 +74,7 @@ def run(worker_file, connector_files, log_format=None):
 
     from standalone import properties
     from standalone.errors import ConnectError
-    from standalone.pipeline.spark import early
+    from standalone.runtime import early_spark
 
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(*GC_THRESHOLD)
@@ -84,7 +84,7 @@ def run(worker_file, connector_files, log_format=None):
     except ConnectError as error:
         log.error("The worker cannot start: %s", error)
         return NOT_STARTED
-    session = early.launch(props, connector_files)
+    session = early_spark.launch(props, connector_files)
 
     from standalone.runtime.process import Process  # the worker's modules, a second or more
 

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from standalone import Transform, plugins
-from standalone.pipeline.spark import early
 from standalone.pipeline.spark.session import SessionHolder
+from standalone.runtime import early_spark as early
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from tests.suite.patience import PATIENCE_SECONDS
 
