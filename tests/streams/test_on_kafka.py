@@ -1,6 +1,7 @@
 """The statements of shop.py on a real Kafka: asked once, and running on in Kafka's own transactions over a restart of the worker.
 
-Nights run all queries of the table (CONNECT_TEST_STREAMS_LONG), else three: one of a stream, one with state, one of tables.
+Nights run all statements of the table (CONNECT_TEST_STREAMS_LONG). Otherwise some that are asked once, and three queries: one of a stream, one with
+state, one of tables.
 """
 
 import json
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LONG = bool(os.environ.get("CONNECT_TEST_STREAMS_LONG"))
 SHORT = ("x_big", "x_sums", "x_lands")
+ASKED = ("where", "by key", "pseudo columns", "group by what is exploded", "tumbling window", "left join")
 
 
 def _chosen():
@@ -26,7 +28,7 @@ def _chosen():
 def test_statements_and_queries_over_a_restart(kafka, start_worker, tmp_path):
     own = f"shop-{uuid.uuid4().hex[:8]}-"
     with start_worker(tmp_path, bootstrap__servers=kafka) as worker, opened(worker, own) as engine:
-        check_pulls(engine)
+        check_pulls(engine, None if LONG else ASKED)
     with start_worker(tmp_path, bootstrap__servers=kafka) as worker, opened(worker, f"{own}again-"):
         sql = Sql(worker)
         check_queries(sql, _chosen())

@@ -95,6 +95,7 @@ def test_connectors_are_made_by_sql(sql, tmp_path):
 REFUSED = [
     ("SELECT a FROM nowhere;", "line 1, column 15: there is no stream or table 'nowhere'. There are: .*orders"),
     ("SELECT nothing FROM orders;", "line 1, column 8: .*nothing.* cannot be resolved"),
+    ("SELECT explode(tags) AS total, count(*) AS n FROM orders GROUP BY total;", "column 8: 'total' is also a column of orders"),
     ("SELECT id, usr AS id FROM orders EMIT CHANGES;", "two columns are named 'id'"),
     ("CREATE STREAM x_s AS SELECT usr FROM orders EMIT CHANGES;", "key column 'id' is missing"),
     ("CREATE STREAM x_s AS SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "Write CREATE TABLE"),
