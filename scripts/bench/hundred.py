@@ -83,7 +83,7 @@ class Worker:
         self.http = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
 
-def start_worker(folder, bootstrap, more=()):
+def start_worker(folder, bootstrap, more=(), files=()):
     port, log_port = free_port(), free_port()
     props = {
         "bootstrap.servers": bootstrap,
@@ -98,7 +98,7 @@ def start_worker(folder, bootstrap, more=()):
     }
     (folder / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in props.items()))
     log = open(folder / "worker.log", "wb")
-    command = [sys.executable, "-m", "standalone.cli.worker", str(folder / "worker.properties")]
+    command = [sys.executable, "-m", "standalone.cli.worker", str(folder / "worker.properties"), *map(str, files)]
     worker = Worker(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log), port, log_port)
     deadline = time.monotonic() + 60
     while True:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 
 from standalone import properties
 from standalone.private import write_private
@@ -11,6 +12,10 @@ from standalone.streams.output import OutputTopic
 from standalone.streams.settings import Settings
 from standalone.streams.sql.catalog import DELIMITED, quoted
 from standalone.streams.sql.plan import END, KEEP, START, TIMESTAMP
+
+_TASK_RECORDS = 125_000  # of a backlog in one Spark task: all cores get a part of a batch, and a task still has enough to do
+# The result depends on the order of rows: one task reads the whole partition.
+_IN_ORDER = re.compile(r"(?i)\bJOIN\b|\b(?:collect_list|array_agg|first|first_value|last|last_value|any_value|listagg|string_agg)\s*\(")
 
 
 class Place:
@@ -83,6 +88,8 @@ class Made:
             options["startingOffsets"] = self._config["auto.offset.reset"]
             options["maxOffsetsPerTrigger"] = str(self._config["max.offsets.per.batch"])
             options["errors.tolerance"] = self._config["errors.tolerance"]
+            if not _IN_ORDER.search(self.plan.sql):
+                options["maxRecordsPerPartition"] = str(_TASK_RECORDS)
         return options
 
     def frame(self, session):

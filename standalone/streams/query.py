@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.2
 _START_SECONDS, _START_LOOK_SECONDS = 30.0, 0.05
+_ASK_SECONDS = 1.0  # between checks whether the query is active: each is a call into Java
 _PROGRESS_SECONDS = 5.0
 _SPARK_SECONDS = 180.0
 _TABLES_LOOK_SECONDS = 0.1
@@ -139,13 +140,16 @@ class QueryRunner(TaskRunner):
         self.say(RUNNING)
         ranges = Ranges(self._made.clients)
         try:
-            look_at = 0.0
+            ask_at = look_at = 0.0
             while not self.stopping.is_set() and not self.paused:
-                if not query.isActive:
-                    raise query.exception() or ConnectError("Spark has ended the query.")
-                if self._clock.monotonic() >= look_at:
+                now = self._clock.monotonic()
+                if now >= ask_at:
+                    if not query.isActive:
+                        raise query.exception() or ConnectError("Spark has ended the query.")
+                    ask_at = now + _ASK_SECONDS
+                if now >= look_at:
                     self._note_progress(query, ranges)
-                    look_at = self._clock.monotonic() + _PROGRESS_SECONDS
+                    look_at = now + _PROGRESS_SECONDS
                 self._clock.wait(self.stopping, _LOOK_SECONDS)
         finally:
             self._query = None

@@ -13,6 +13,7 @@ this module:
 | `startingOffsets`, `endingOffsets` | `earliest`, `latest`, or JSON: {"topic": {"0": 23, "1": -2}} (-2 is earliest, -1 latest) |
 | `maxOffsetsPerTrigger` | a batch of a stream has no more |
 | `minPartitions` | ranges are cut until there are so many |
+| `maxRecordsPerPartition` | the maximum number of offsets in an input partition; larger ranges are split |
 | `maxWaitMs` | how long a stream that is at its end waits for a record before it says that there is none (500) |
 | `errors.tolerance` | `all` skips records that cannot be read |
 | `key.windowed`, `key.window.ms` | keys have a window of this kind after them: `time` (of that size) or `session` |
@@ -153,9 +154,9 @@ class _Topics:
         return {pair: places[offset][pair] if offset in places else offset for pair, offset in named.items()}
 
     def _cut(self, ranges):
-        """Halve the largest ranges until there are minPartitions."""
-        wanted = int(self._options.get("minpartitions", 0))
-        found = [each for each in ranges if each.high > each.low]
+        """Split ranges that have more than maxRecordsPerPartition, then halve the largest until there are minPartitions."""
+        wanted, most = int(self._options.get("minpartitions", 0)), int(self._options.get("maxrecordsperpartition", 0))
+        found = [part for each in ranges if each.high > each.low for part in _pieces(each, most)]
         while found and len(found) < wanted:
             largest = max(found, key=lambda each: each.high - each.low)
             if largest.high - largest.low < 2:
@@ -172,6 +173,13 @@ class _Topics:
         ranges = _kept(options, None, lambda: Ranges(settings_of(self._raw).clients))
         for records in ranges.read(partition.topic, partition.partition, partition.low, partition.high):
             yield decoder.batch(partition.topic, partition.partition, records)
+
+
+def _pieces(whole, most):
+    """Split a range into parts of about the same size, each of `most` offsets at the most (0: do not split)."""
+    count = -(-(whole.high - whole.low) // most) if most > 0 else 1
+    ends = [whole.low + (whole.high - whole.low) * number // count for number in range(count + 1)]
+    return [Range(whole.topic, whole.partition, low, high) for low, high in zip(ends, ends[1:])]
 
 
 class TopicReader(_Topics, DataSourceReader):

@@ -1,5 +1,7 @@
 """Statements on a worker, and what they bring into its log."""
 
+import json
+import os
 import uuid
 
 from standalone.testing import wait_for
@@ -78,3 +80,15 @@ def committed_pairs(clients, topic):
         return found
     finally:
         ranges.close()
+
+
+def worked(checkpoint):
+    """How far the batches of a query are that are committed: (offset, watermark), of one topic of one partition."""
+    try:
+        last = max(int(name) for name in os.listdir(os.path.join(checkpoint, "commits")) if name.isdigit())
+        with open(os.path.join(checkpoint, "offsets", str(last)), encoding="utf-8") as file:
+            _, metadata, offsets = file.read().splitlines()
+        (partitions,) = json.loads(offsets).values()
+        return partitions["0"], json.loads(metadata)["batchWatermarkMs"]
+    except (OSError, ValueError):
+        return None

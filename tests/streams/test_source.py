@@ -36,6 +36,8 @@ def test_offsets_say_which_part_of_it(spark, worker, options, topic):
     at = {"startingOffsets": json.dumps({topic: {"0": 3}}), "endingOffsets": json.dumps({topic: {"0": 6}})}
     frame = spark.read.format("connect").options(**options, **at, topics=topic, minPartitions=2).schema("n int").load()
     assert _rows(frame.selectExpr("n", "spark_partition_id()")) == [(3, 0), (4, 1), (5, 1)]
+    frame = spark.read.format("connect").options(**options, topics=topic, maxRecordsPerPartition=4).schema("n int").load()
+    assert _rows(frame.selectExpr("n", "spark_partition_id()")) == [(n, 0 if n < 3 else 1 if n < 6 else 2) for n in range(10)]
 
 
 def test_its_columns_are_told_by_the_newest_record(spark, worker, options, topic):

@@ -1,9 +1,11 @@
 """Statements and what they answer, one after the other on one worker (shop.py); on a real Kafka: test_on_kafka.py."""
 
+import json
 import re
 
 import pytest
 
+from standalone.streams import made
 from standalone.streams.sql.parser import SqlError
 from standalone.testing import wait_for
 from tests.streams.shop import QUERIES, T0, check_pulls, check_queries, opened
@@ -43,6 +45,18 @@ def test_queries_that_run_on(shop, sql):
     assert sql.rows("SELECT usr, n FROM x_sums;") == [("ann", 2)]
     sql("DROP TABLE x_sums DELETE TOPIC;")
     assert sql.text("x_sums") not in [row[0] for row in sql.rows("SHOW TOPICS;")]
+
+
+def test_rows_keep_their_order_when_several_tasks_read_a_partition(sql, monkeypatch):
+    monkeypatch.setattr(made, "_TASK_RECORDS", 3)
+    sql("CREATE STREAM x_s (n INT) WITH (kafka_topic = 'x_s', value_format = 'JSON', partitions = 1);")
+    sql.worker.send(sql.text("x_s"), [f'{{"n":{number}}}' for number in range(20)])
+    sql(
+        "CREATE STREAM x_t WITH (kafka_topic = 'x_t', partitions = 1) AS SELECT n FROM x_s EMIT CHANGES;"
+        "CREATE TABLE x_l WITH (kafka_topic = 'x_l') AS SELECT n % 2 AS k, collect_list(n) AS l FROM x_s GROUP BY n % 2 EMIT CHANGES;"
+    )
+    assert sql.topic("x_t", 20) == [(None, b'{"n":%d}' % number) for number in range(20)]
+    sql.final("x_l", {key.to_bytes(4, "big"): json.dumps({"l": list(range(key, 20, 2))}, separators=(",", ":")).encode() for key in (0, 1)})
 
 
 # ---------------------------------------------------------------- joins of streams, rows that are given
@@ -95,6 +109,7 @@ def test_connectors_are_made_by_sql(sql, tmp_path):
 REFUSED = [
     ("SELECT a FROM nowhere;", "line 1, column 15: there is no stream or table 'nowhere'. There are: .*orders"),
     ("SELECT nothing FROM orders;", "line 1, column 8: .*nothing.* cannot be resolved"),
+    ("SELECT explode(tags) AS total, count(*) AS n FROM orders GROUP BY total;", "column 8: 'total' is also a column of orders"),
     ("SELECT id, usr AS id FROM orders EMIT CHANGES;", "two columns are named 'id'"),
     ("CREATE STREAM x_s AS SELECT usr FROM orders EMIT CHANGES;", "key column 'id' is missing"),
     ("CREATE STREAM x_s AS SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "Write CREATE TABLE"),

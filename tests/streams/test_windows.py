@@ -9,6 +9,7 @@ import time
 import pytest
 
 from standalone.testing import wait_for
+from tests.streams.on_worker import worked
 from tests.suite.night import night
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -48,22 +49,10 @@ def test_windows_with_late_records_are_those_of_the_model(sql, seed):
         sql.worker.send(sql.text("x_s"), [(key, json.dumps({"at": moment})) for key, moment in batch])
         sent += len(batch)
         newest = max(moment for batch in batches[: batches.index(batch) + 1] for _, moment in batch)
-        wait_for(lambda: _done(checkpoint) == (sent, newest - GRACE), 60, f"offset {sent} to be worked; {sql.trouble()}")
+        wait_for(lambda: worked(checkpoint) == (sent, newest - GRACE), 60, f"offset {sent} to be worked; {sql.trouble()}")
     wanted = _model(batches)
     assert sum(wanted.values()) < sent - 1  # some were late
     expected = {key.encode() + start.to_bytes(8, "big"): b'{"n":%d}' % count for (key, start), count in wanted.items()}
     found = sql.topic("x_w", len(expected))  # the keys are as Kafka Streams writes those of windows
     assert dict(found) == expected and len(found) == len(expected)  # each once
     assert len(sql.rows("SELECT k, n, WINDOWSTART AS w FROM x_w;")) == len(expected)
-
-
-def _done(checkpoint):
-    """How far the batches are that are committed: (offset, watermark)."""
-    try:
-        last = max(int(name) for name in os.listdir(os.path.join(checkpoint, "commits")) if name.isdigit())
-        with open(os.path.join(checkpoint, "offsets", str(last)), encoding="utf-8") as file:
-            _, metadata, offsets = file.read().splitlines()
-        (partitions,) = json.loads(offsets).values()
-        return partitions["0"], json.loads(metadata)["batchWatermarkMs"]
-    except (OSError, ValueError):
-        return None

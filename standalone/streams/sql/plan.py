@@ -18,6 +18,7 @@ from standalone.streams.sql.parser import SqlError, error_at
 
 DAY_MS = 86_400_000
 KEEP, TIMESTAMP, START, END = "__keep", "__timestamp", "__start", "__end"
+_EXPLODE = re.compile(r"(?i)\s*explode\s*\(")
 _PSEUDO = ("ROWTIME", "ROWPARTITION", "ROWOFFSET", "WINDOWSTART", "WINDOWEND")
 
 
@@ -55,6 +56,7 @@ class _Planner:
         self._select, self._catalog, self._text, self._makes, self._pull = select, catalog, text, makes, pull
         self._relations = [select.source, *(join.relation for join in select.joins)]
         self._sources = [self._source(relation) for relation in self._relations]
+        self._exploded = self._exploded_item()
         aliases = [relation.alias.lower() for relation in self._relations]
         for number, alias in enumerate(aliases):
             if alias in aliases[:number]:
@@ -133,6 +135,9 @@ class _Planner:
             if item.is_star:
                 found += self._star(item)
                 continue
+            if item is self._exploded:
+                found.append((quoted(item.name), item.name, item.text))
+                continue
             name = item.name or f"KSQL_COL_{sum(not each.name for each in self._select.items[: self._select.items.index(item)])}"
             found.append((self._expression(item.text), name, item.text))
         names = [name.lower() for _, name, _ in found]
@@ -142,6 +147,19 @@ class _Planner:
             if name.startswith("__"):
                 raise self._wrong(self._select.at, f"'{found[number][1]}' begins with two underscores, which is reserved: rename it with AS")
         return found
+
+    def _exploded_item(self):
+        """Return the `explode(…) AS name` that GROUP BY names. Spark groups only by columns that are there: a subquery adds this one."""
+        select = self._select
+        if select.joins or not select.group_by:
+            return None
+        by = {_norm(each) for each in select.group_by}
+        for item in select.items:
+            if not item.is_star and item.name and _norm(item.name) in by and _EXPLODE.match(item.text):
+                if any(_norm(item.name) == _norm(name) for name, _, _ in self._sources[0].columns):
+                    raise self._wrong(item.at, f"'{item.name}' is also a column of {select.source.name}: rename what explode returns with AS")
+                return item
+        return None
 
     def _star(self, item):
         wanted = None if item.text == "*" else item.text[:-2].strip("`").lower()
@@ -234,6 +252,8 @@ class _Planner:
     def _from(self):
         relation = self._relations[0]
         text = quoted(relation.alias)
+        if self._exploded is not None:
+            text = f"(SELECT *, {self._expression(self._exploded.text)} AS {quoted(self._exploded.name)} FROM {text}) AS {text}"
         left = quoted(relation.alias)
         for number, join in enumerate(self._select.joins, 1):
             right = quoted(join.relation.alias)
