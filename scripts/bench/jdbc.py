@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Database → topic and topic → database, beside bare programs that do the same in the same run.
 
-    scripts/bench/jdbc.py [--rows 1000000] [--peer-rows 100000] [--compression none]
+    scripts/bench/jdbc.py [--rows 1000000] [--peer-rows 100000] [--compression none] [--log kafka]
+    scripts/bench/jdbc.py --log embedded                           the topics are in the worker's own log; without Debezium
     scripts/bench/jdbc.py --server mariadb [--rows 1000000]        only database → topic
 
 Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL or MariaDB and a real Kafka broker are
-started. Measured with PostgreSQL, and what each rate is compared with:
+started. With --log embedded the worker's process has the CPU time of the log, too. Measured with PostgreSQL, and what each rate is compared with:
 
     table → topic                   COPY TO STDOUT, read by psycopg into memory; psycopg with confluent-kafka, which does all of the work
     insert, upsert of new rows      COPY FROM STDIN from memory into an empty table with the same primary key; Debezium's sink
@@ -65,6 +66,7 @@ def main():
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--peer-rows", type=int, default=100_000)
     parser.add_argument("--compression", default="none")
+    parser.add_argument("--log", choices=("kafka", "embedded"), default="kafka")
     parser.add_argument("--server", choices=("postgresql", "mariadb"), default="postgresql")
     given = parser.parse_args()
     warm_up.compile_all()  # nothing where the kernels are compiled
@@ -75,20 +77,20 @@ def main():
 
 def postgresql(given):
     peer_rows = min(given.peer_rows, given.rows)
-    with PostgreSql() as server, KafkaBroker() as broker, contextlib.closing(_connected(server)) as connection:
+    with PostgreSql() as server, _broker(given.log) as broker, contextlib.closing(_connected(server)) as connection:
         for table, rows in (("first", FIRST_ROWS), ("items", given.rows)):
             connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
             connection.execute(FILL.format(table=table, rows=rows))
             connection.execute(f"VACUUM ANALYZE {table}")
         rates = run(server, broker, connection, given, peer_rows)
-        for mode in ("insert", "upsert") if peer_rows else ():
+        for mode in ("insert", "upsert") if peer_rows and broker else ():
             rate = debezium(server, broker, connection, mode, peer_rows)
             print(f"  JdbcSink writes {rates[mode] / rate:.1f} times as many rows a second")
 
 
 def run(server, broker, connection, given, peer_rows):
     """{mode: rows a second} of the sink."""
-    rows, servers, base = given.rows, (server, broker), {"connection.url": server.jdbc, "tasks.max": "1"}
+    rows, servers, base = given.rows, tuple(filter(None, (server, broker))), {"connection.url": server.jdbc, "tasks.max": "1"}
     data, *used = timed(lambda: jdbc_peers.copy_out(connection), servers)
     out_rate = told("COPY TO STDOUT alone", rows, *used)
     connection.execute(f"CREATE TABLE copied ({COLUMNS})")
@@ -106,7 +108,7 @@ def run(server, broker, connection, given, peer_rows):
         rate = read(worker, base, rows, servers)
         print(f"  {rate / out_rate:.2f} of COPY alone")
         if peer_rows:
-            print(f"  {rate / produced(connection, broker, given.compression, peer_rows, servers):.1f} times as many rows a second")
+            print(f"  {rate / produced(connection, worker.bootstrap, given.compression, peer_rows, servers):.1f} times as many rows a second")
         connection.execute(f"CREATE TABLE first_copy ({COLUMNS})")
         for mode in ("insert", "upsert"):  # the second one finds the keys
             is_over = lambda mode=mode: worker._committed(f"first-{mode}", "first") == {0: FIRST_ROWS}  # noqa: E731
@@ -131,7 +133,7 @@ def mariadb(given):
     import pymysql
 
     rows = given.rows
-    with MariaDb() as server, KafkaBroker() as broker:
+    with MariaDb() as server, _broker(given.log) as broker:
         login = {"host": "127.0.0.1", "port": server.port, "user": "root", "password": server.password, "autocommit": True}
         with pymysql.connect(**login) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE bench")
@@ -139,7 +141,7 @@ def mariadb(given):
             for table, count in (("first", FIRST_ROWS), ("items", rows)):
                 cursor.execute(f"CREATE TABLE {table} ({MARIADB_COLUMNS})")
                 cursor.execute(MARIADB_FILL.format(table=table, rows=count))
-            servers, base = (server, broker), {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
+            servers, base = tuple(filter(None, (server, broker))), {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
             _, *used = timed(lambda: jdbc_peers.mysql_rows(connection), servers)
             bare = told("SELECT alone, by PyMySQL's unbuffered cursor", rows, *used)
         with _worker(broker, given.compression) as worker:
@@ -149,11 +151,16 @@ def mariadb(given):
             print(f"  {read(worker, base, rows, servers) / bare:.2f} of PyMySQL alone")
 
 
+def _broker(log):
+    """A Kafka broker; None where the worker has a log of its own."""
+    return KafkaBroker() if log == "kafka" else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def _worker(broker, compression):
-    settings = {
-        "bootstrap__servers": broker.bootstrap, "pipeline__engine": "auto", "value__converter": JSON, "producer__compression__type": compression,
-    }  # fmt: skip
+    settings = {"pipeline__engine": "auto", "value__converter": JSON, "producer__compression__type": compression}
+    if broker:
+        settings["bootstrap__servers"] = broker.bootstrap
     with tempfile.TemporaryDirectory(prefix="bench-jdbc-") as folder, LocalWorker(pathlib.Path(folder), **settings) as worker:
         yield worker
 
@@ -166,11 +173,11 @@ def read(worker, base, rows, servers):
     return rate
 
 
-def produced(connection, broker, compression, rows, servers):
+def produced(connection, bootstrap, compression, rows, servers):
     """Rows a second of psycopg with confluent-kafka; its first message must mean the same as ours."""
-    ours = jdbc_peers.first_message(broker.bootstrap, "items")
+    ours = jdbc_peers.first_message(bootstrap, "items")
     opening = ours[: ours.index(b'"payload":') + len(b'"payload":')]
-    call = lambda: jdbc_peers.produce_rows(connection, broker.bootstrap, "peer", opening, rows, compression)  # noqa: E731
+    call = lambda: jdbc_peers.produce_rows(connection, bootstrap, "peer", opening, rows, compression)  # noqa: E731
     theirs, *used = timed(call, servers)
     assert json.loads(ours) == json.loads(theirs), "the messages are not the same"
     return told("table → topic by psycopg and confluent-kafka", rows, *used)
