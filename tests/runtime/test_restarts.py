@@ -129,7 +129,7 @@ def test_it_is_given_up_after_the_last_attempt(tmp_path, caplog):
     with LocalWorker(tmp_path, **QUICK) as worker:
         make(worker, "s", task__restart__max__attempts=2)
         wait_for(lambda: task(worker, "s")["restart_attempts"] == "2" and task(worker, "s")["state"] == "FAILED")
-        wait_for(lambda: "failed permanently, after 2 restarts" in caplog.text)
+        wait_for(lambda: "failed permanently after 2 restarts" in caplog.text)
         assert task(worker, "s")["next_restart"] is None
         assert plugins.FAILING["s"] == 97
 

@@ -224,4 +224,4 @@ def test_more_tasks_than_tasks_max_fail_the_connector_unless_that_is_not_enforce
     with LocalWorker(tmp_path) as worker:
         make(worker, "s", "ThreeTasksSource", topic="t", tasks__max=2, tasks__max__enforce=enforce)
         worker.wait_states("s", *states)
-        assert ("made 3 task configurations, but tasks.max is 2" in caplog.text) and ("allowed by tasks.max.enforce=false" in caplog.text) == (enforce == "false")
+        assert ("returned 3 task configurations, but tasks.max is 2" in caplog.text) and ("allowed by tasks.max.enforce=false" in caplog.text) == (enforce == "false")

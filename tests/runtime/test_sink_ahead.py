@@ -151,7 +151,7 @@ def test_a_put_that_is_repeated_comes_before_what_follows(worker, slow, monkeypa
     sink(worker, topics="t")
     wait_for_all("t")
     assert Noting.put_offsets == {"t": GOOD} and slow.ahead
-    assert refused and [message for message in caplog.messages if "records again" in message] == refused
+    assert refused and [message for message in caplog.messages if "will be retried" in message] == refused
 
 
 def test_a_task_that_rewinds_gets_what_it_asked_for_next(worker, slow, monkeypatch):

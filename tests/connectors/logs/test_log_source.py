@@ -428,7 +428,7 @@ def test_a_poll_that_waits_is_woken_by_stop(tmp_path):
 REFUSED = [
     ({"multiline.start": "("}, "multiline.start", "regular expression"),
     ({"headers": "file,color"}, "headers", "color"),
-    ({"multiline.preset": "java", "multiline.end": "x"}, "multiline.preset", "no other"),
+    ({"multiline.preset": "java", "multiline.end": "x"}, "multiline.preset", "cannot be combined with other patterns"),
     ({"delimiter": "\\xZZ"}, "delimiter", "escape"),
 ]
 
