@@ -4,6 +4,8 @@ A test that asks for `broker` (itself, or by way of a fixture) runs on both. Whe
 that it can the mark fails:
 
     @pytest.mark.differs("embedded", reason="…", raises=AssertionError)
+
+Share groups are checked on Kafka at night: our sinks do not use them, so only the embedded log can change.
 """
 
 import subprocess
@@ -14,12 +16,16 @@ from tests.servers import kafka_broker
 from tests.servers.server import java as java_command
 from tests.suite.shared import skipped_where_unavailable
 
+KAFKA_BY_NIGHT = ("test_share_groups.py", "test_share_tools.py")
 BROKERS = [pytest.param("embedded", id="embedded"), pytest.param("kafka", id="kafka", marks=pytest.mark.kafka)]
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests of the night are left out
 def pytest_collection_modifyitems(items):
     for item in items:
         params = getattr(getattr(item, "callspec", None), "params", {})
+        if params.get("broker") == "kafka" and item.path.name in KAFKA_BY_NIGHT:
+            item.add_marker(pytest.mark.night)
         for mark in item.iter_markers("differs"):
             if params.get("broker") in mark.args:
                 item.add_marker(pytest.mark.xfail(strict=True, **mark.kwargs))

@@ -36,6 +36,7 @@ STEPS, LATE = st.sampled_from([25, 0, 5, 12, 30]), st.sampled_from([0, 0, 0, 20,
 RECORDS = st.lists(st.tuples(st.sampled_from("ab"), STEPS, LATE), min_size=20, max_size=40)
 
 
+@pytest.mark.night
 @settings(max_examples=2, phases=[Phase.generate])  # an example takes half a minute: no shrinking
 @given(RECORDS, st.integers(3, 8), st.sampled_from([0, 20, 60]))
 @pytest.mark.timeout(7200)
