@@ -14,7 +14,7 @@ started. With --log embedded the worker's process has the CPU time of the log, t
 
 A connector is measured from its creation to the last row. First a small table goes through connectors of the same kinds, so that the start of
 Kafka's Java and of the worker is not part of the first rate. This process switches threads and collects garbage as often as a worker does.
-Sums of hashes verify the rows. Debezium's sink runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows
+Before each part that writes, PostgreSQL makes a checkpoint, so that none pays for the pages of another. Sums of hashes verify the rows. Debezium's sink runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows
 until it has written --peer-rows. --peer-rows 0 leaves out Debezium and confluent-kafka. --compression is compression.type of all producers.
 """
 
@@ -94,8 +94,10 @@ def run(server, broker, connection, given, peer_rows):
     data, *used = timed(lambda: jdbc_peers.copy_out(connection), servers)
     out_rate = told("COPY TO STDOUT alone", rows, *used)
     connection.execute(f"CREATE TABLE copied ({COLUMNS})")
+    connection.execute("CHECKPOINT")
     _, *used = timed(lambda: jdbc_peers.copy_in(connection, "copied", data), servers)
     in_rate = told("COPY FROM STDIN alone", rows, *used)
+    connection.execute("CHECKPOINT")
     _, *used = timed(lambda: jdbc_peers.merge(connection, "copied", data), servers)
     merge_rate = told("COPY into a temporary table and one merge, alone", rows, *used)
     data = None  # a quarter of a gigabyte
@@ -117,12 +119,14 @@ def run(server, broker, connection, given, peer_rows):
             worker.herder.delete(f"first-{mode}")
         for mode in ("insert", "upsert"):
             connection.execute(f"CREATE TABLE {mode} ({COLUMNS})")
+            connection.execute("CHECKPOINT")
             is_over = lambda mode=mode: _holds(connection, mode, rows)  # noqa: E731
             rates[mode] = sunk(worker, mode, _sink("items", mode, mode, base), f"topic → table, {mode}", rows, is_over, servers)
             print(f"  {rates[mode] / in_rate:.2f} of COPY alone")
             _check_rows(connection, mode)
         is_over = lambda: worker._committed("again", "items") == {0: rows}  # noqa: E731
         sink = _sink("items", "upsert", "upsert", base)
+        connection.execute("CHECKPOINT")
         rate = sunk(worker, "again", sink, "topic → table, upsert of existing rows", rows, is_over, servers)
         print(f"  {rate / merge_rate:.2f} of COPY and one merge alone, {rate / in_rate:.2f} of COPY alone")
         _check_rows(connection, "upsert")
@@ -216,6 +220,7 @@ def debezium(server, broker, connection, mode, rows):
     """Rows a second of Debezium's sink, from its first rows on."""
     table = f"java_{mode}"
     connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
+    connection.execute("CHECKPOINT")
     count = lambda: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: E731
     with jdbc_peers.debezium(server, broker, table, mode) as check:
         wait_for(lambda: count() or check() or time.sleep(0.05), PATIENCE_SECONDS, "Debezium's first rows")
