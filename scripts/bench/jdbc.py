@@ -5,17 +5,18 @@
     scripts/bench/jdbc.py --log embedded                           the topics are in the worker's own log; without Debezium
     scripts/bench/jdbc.py --server mariadb [--rows 1000000]        only database → topic
 
-Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL or MariaDB and a real Kafka broker are
-started. With --log embedded the worker's process has the CPU time of the log, too. Measured with PostgreSQL, and what each rate is compared with:
+Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL or MariaDB and a real Kafka broker are started.
+With --log embedded the worker's process has the CPU time of the log, too. Measured with PostgreSQL, and what each rate is compared with:
 
     table → topic                   COPY TO STDOUT, read by psycopg into memory; psycopg with confluent-kafka, which does all of the work
     insert, upsert of new rows      COPY FROM STDIN from memory into an empty table with the same primary key; Debezium's sink
     upsert of existing rows         the same COPY; and COPY into a temporary table with one INSERT ... ON CONFLICT DO UPDATE
 
 A connector is measured from its creation to the last row. First a small table goes through connectors of the same kinds, so that the start of
-Kafka's Java and of the worker is not part of the first rate. This process switches threads and collects garbage as often as a worker does.
-Before each part that writes, PostgreSQL makes a checkpoint, so that none pays for the pages of another. Sums of hashes verify the rows. Debezium's sink runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows
-until it has written --peer-rows. --peer-rows 0 leaves out Debezium and confluent-kafka. --compression is compression.type of all producers.
+Kafka's Java and of the worker is not part of the first rate. This process switches threads and collects garbage as often as a worker does. Before
+each part that writes, PostgreSQL makes a checkpoint, so that none pays for the pages of another. Sums of hashes verify the rows. Debezium's sink
+runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows until it has written --peer-rows. --peer-rows 0
+leaves out Debezium and confluent-kafka. --compression is compression.type of all producers.
 """
 
 import argparse
@@ -145,7 +146,8 @@ def mariadb(given):
             for table, count in (("first", FIRST_ROWS), ("items", rows)):
                 cursor.execute(f"CREATE TABLE {table} ({MARIADB_COLUMNS})")
                 cursor.execute(MARIADB_FILL.format(table=table, rows=count))
-            servers, base = tuple(filter(None, (server, broker))), {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
+            servers = tuple(filter(None, (server, broker)))
+            base = {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
             _, *used = timed(lambda: jdbc_peers.mysql_rows(connection), servers)
             bare = told("SELECT alone, by PyMySQL's unbuffered cursor", rows, *used)
         with _worker(broker, given.compression) as worker:
