@@ -75,6 +75,9 @@ class JdbcSinkTask(SinkTask):
         if self._offsets is not None:
             self._go_on_from_stored(partitions)
 
+    def prepare(self, batch):
+        return self._writer.prepare(batch)
+
     def put(self, records):
         if not records:
             return

@@ -39,6 +39,18 @@ class Rows:
         return self.batch.slice(row, row + 1).records()[0]
 
 
+class Converted:
+    """The fields of a batch, and for known tables their values in the dialect's form."""
+
+    def __init__(self, fields, keys, has_value):
+        self.fields, self.keys, self.has_value = fields, keys, has_value
+        self.by_target = {}  # SinkTable -> _Prepared
+
+    def of(self, dialect, target, is_delete):
+        found = None if is_delete else self.by_target.get(target)
+        return found if found is not None and found.is_current() else _Prepared(dialect, target, self.keys if is_delete else self.fields)
+
+
 class Writer:
     def __init__(self, dialect, parsed, offsets):
         self._dialect, self._parsed, self._offsets = dialect, parsed, offsets
@@ -51,6 +63,17 @@ class Writer:
     def forget(self):
         """Forget the cached table definitions."""
         self._targets.clear()
+
+    def prepare(self, batch):
+        """Convert a batch before its put, while another thread writes earlier ones. Raises what put would raise for it."""
+        converted = Converted(*self._fields.of(batch))
+        for topic, _ in _by_topic(batch) if converted.fields else ():
+            target = self._targets.get(self._table_name(topic))
+            if target is not None and target.columns is not None:
+                prepared = _Prepared(self._dialect, target, converted.fields)
+                prepared.convert()
+                converted.by_target[target] = prepared
+        return converted
 
     def write(self, connection, batches, finds_bad):
         """Write batches and commit. Return all bad records, [(record, error)], if `finds_bad`; otherwise raise the first as BadRecord."""
@@ -80,7 +103,8 @@ class Writer:
         """The rows that the database does not have yet."""
         if self._offsets is None:
             return batch
-        return batch.slice(int(np.searchsorted(batch.offsets, self._offsets.already(batch.origin))), len(batch))
+        start = int(np.searchsorted(batch.offsets, self._offsets.already(batch.origin)))
+        return batch.slice(start, len(batch)) if start else batch
 
     @staticmethod
     def _refuse(records, error, bad, finds_bad):
@@ -90,7 +114,8 @@ class Writer:
 
     # --- Rows in order ---------------------------------------------------------------------------------
     def _runs(self, connection, batch):
-        fields, keys, has_value = self._fields.of(batch)
+        converted = batch.prepared or Converted(*self._fields.of(batch))
+        fields, keys, has_value = converted.fields, converted.keys, converted.has_value
         if pc.all(has_value).as_py() is not True and not self._deletes:
             raise DataError("A tombstone cannot be written: it has no fields. With delete.enabled=true it deletes the row with its key.")
         has_value, found = has_value.to_numpy(zero_copy_only=False), []
@@ -101,12 +126,15 @@ class Writer:
             present = has_value[numbers]
             for run in np.split(numbers, np.flatnonzero(present[1:] != present[:-1]) + 1):
                 is_delete = not has_value[run[0]]
-                prepared = _Prepared(self._dialect, target, keys if is_delete else fields)
+                prepared = converted.of(self._dialect, target, is_delete)
                 found.append(Rows(batch, run, target, prepared, [key.name for key in keys], is_delete))
         return found
 
+    def _table_name(self, topic):
+        return self._parsed["table.name.format"].replace("${topic}", topic)
+
     def _target(self, topic):
-        name = self._parsed["table.name.format"].replace("${topic}", topic)
+        name = self._table_name(topic)
         if name not in self._targets:
             self._targets[name] = SinkTable(self._dialect, self._dialect.table(name), self._parsed)
         return self._targets[name]
@@ -150,29 +178,39 @@ class Writer:
 
 
 class _Prepared:
-    """Fields of a batch in the dialect's form: converted for all rows at once, on first use."""
+    """Fields of a batch in the dialect's form: converted for all rows at once, on first use at the latest."""
 
     def __init__(self, dialect, target, fields):
         self._dialect, self._target, self._fields = dialect, target, fields
+        self._columns = [target.columns[field.name] for field in fields]
         self._arrays = None
+
+    def is_current(self):
+        """Whether the table still has the columns for which the fields were converted."""
+        known = self._target.columns or {}
+        return all(known.get(column.name) is column for column in self._columns)
+
+    def convert(self):
+        self._arrays = [self._one(*each) for each in zip(self._fields, self._columns)]
 
     def take(self, numbers):
         """(names, arrays) of these rows."""
         names = [field.name for field in self._fields]
         if self._arrays is None:
             try:
-                self._arrays = [self._one(field, field.array) for field in self._fields]
+                self.convert()
             except DataError:
                 if len(numbers) > 1:
                     raise
                 rows = pa.array(numbers)  # check rows one by one
-                return names, [self._one(field, field.array.take(rows)) for field in self._fields]
+                return names, [self._one(*each, rows) for each in zip(self._fields, self._columns)]
         whole = len(numbers) == len(self._arrays[0])
         return names, self._arrays if whole else [array.take(pa.array(numbers)) for array in self._arrays]
 
-    def _one(self, field, array):
+    def _one(self, field, column, rows=None):
+        array = field.array if rows is None else field.array.take(rows)
         try:
-            found = self._dialect.prepared(field.schema, array, self._target.columns[field.name], field.as_timestamp)
+            found = self._dialect.prepared(field.schema, array, column, field.as_timestamp)
         except (pa.ArrowException, OverflowError) as error:
             raise DataError(f"Field '{field.name}' cannot be written: {error}") from error
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

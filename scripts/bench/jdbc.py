@@ -5,17 +5,18 @@
     scripts/bench/jdbc.py --log embedded                           the topics are in the worker's own log; without Debezium
     scripts/bench/jdbc.py --server mariadb [--rows 1000000]        only database → topic
 
-Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL or MariaDB and a real Kafka broker are
-started. With --log embedded the worker's process has the CPU time of the log, too. Measured with PostgreSQL, and what each rate is compared with:
+Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL or MariaDB and a real Kafka broker are started.
+With --log embedded the worker's process has the CPU time of the log, too. Measured with PostgreSQL, and what each rate is compared with:
 
     table → topic                   COPY TO STDOUT, read by psycopg into memory; psycopg with confluent-kafka, which does all of the work
     insert, upsert of new rows      COPY FROM STDIN from memory into an empty table with the same primary key; Debezium's sink
     upsert of existing rows         the same COPY; and COPY into a temporary table with one INSERT ... ON CONFLICT DO UPDATE
 
 A connector is measured from its creation to the last row. First a small table goes through connectors of the same kinds, so that the start of
-Kafka's Java and of the worker is not part of the first rate. This process switches threads and collects garbage as often as a worker does.
-Sums of hashes verify the rows. Debezium's sink runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows
-until it has written --peer-rows. --peer-rows 0 leaves out Debezium and confluent-kafka. --compression is compression.type of all producers.
+Kafka's Java and of the worker is not part of the first rate. This process switches threads and collects garbage as often as a worker does. Before
+each part that writes, PostgreSQL makes a checkpoint, so that none pays for the pages of another. Sums of hashes verify the rows. Debezium's sink
+runs in Java Connect on the same topic, in batches of 5000, and is measured from its first rows until it has written --peer-rows. --peer-rows 0
+leaves out Debezium and confluent-kafka. --compression is compression.type of all producers.
 """
 
 import argparse
@@ -94,8 +95,10 @@ def run(server, broker, connection, given, peer_rows):
     data, *used = timed(lambda: jdbc_peers.copy_out(connection), servers)
     out_rate = told("COPY TO STDOUT alone", rows, *used)
     connection.execute(f"CREATE TABLE copied ({COLUMNS})")
+    connection.execute("CHECKPOINT")
     _, *used = timed(lambda: jdbc_peers.copy_in(connection, "copied", data), servers)
     in_rate = told("COPY FROM STDIN alone", rows, *used)
+    connection.execute("CHECKPOINT")
     _, *used = timed(lambda: jdbc_peers.merge(connection, "copied", data), servers)
     merge_rate = told("COPY into a temporary table and one merge, alone", rows, *used)
     data = None  # a quarter of a gigabyte
@@ -117,12 +120,14 @@ def run(server, broker, connection, given, peer_rows):
             worker.herder.delete(f"first-{mode}")
         for mode in ("insert", "upsert"):
             connection.execute(f"CREATE TABLE {mode} ({COLUMNS})")
+            connection.execute("CHECKPOINT")
             is_over = lambda mode=mode: _holds(connection, mode, rows)  # noqa: E731
             rates[mode] = sunk(worker, mode, _sink("items", mode, mode, base), f"topic → table, {mode}", rows, is_over, servers)
             print(f"  {rates[mode] / in_rate:.2f} of COPY alone")
             _check_rows(connection, mode)
         is_over = lambda: worker._committed("again", "items") == {0: rows}  # noqa: E731
         sink = _sink("items", "upsert", "upsert", base)
+        connection.execute("CHECKPOINT")
         rate = sunk(worker, "again", sink, "topic → table, upsert of existing rows", rows, is_over, servers)
         print(f"  {rate / merge_rate:.2f} of COPY and one merge alone, {rate / in_rate:.2f} of COPY alone")
         _check_rows(connection, "upsert")
@@ -141,7 +146,8 @@ def mariadb(given):
             for table, count in (("first", FIRST_ROWS), ("items", rows)):
                 cursor.execute(f"CREATE TABLE {table} ({MARIADB_COLUMNS})")
                 cursor.execute(MARIADB_FILL.format(table=table, rows=count))
-            servers, base = tuple(filter(None, (server, broker))), {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
+            servers = tuple(filter(None, (server, broker)))
+            base = {"connection.url": f"{server.jdbc}bench?user=root&password={server.password}", "tasks.max": "1"}
             _, *used = timed(lambda: jdbc_peers.mysql_rows(connection), servers)
             bare = told("SELECT alone, by PyMySQL's unbuffered cursor", rows, *used)
         with _worker(broker, given.compression) as worker:
@@ -216,6 +222,7 @@ def debezium(server, broker, connection, mode, rows):
     """Rows a second of Debezium's sink, from its first rows on."""
     table = f"java_{mode}"
     connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
+    connection.execute("CHECKPOINT")
     count = lambda: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: E731
     with jdbc_peers.debezium(server, broker, table, mode) as check:
         wait_for(lambda: count() or check() or time.sleep(0.05), PATIENCE_SECONDS, "Debezium's first rows")

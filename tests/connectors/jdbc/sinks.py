@@ -33,17 +33,25 @@ class Context:
 
 
 class Sink:
-    """put(records) of a task with these options."""
+    """put(records) of a task with these options. Every second put is of prepared batches, as in a worker with a backlog."""
 
     def __init__(self, database, reports=False, **options):
         self.context = Context(reports)
         self._numbers = itertools.count()
+        self._is_prepared = itertools.cycle((False, True))
         self.task = JdbcSinkTask()
         self.task.initialize(self.context)
         self.task.start({"name": "tested", "topics": "t", "connection.url": database.url, "auto.create": "true", "retry.backoff.ms": "1", **options})
 
     def put(self, *records):
-        self.task.put(list(SinkBatch.runs(list(records))))
+        batches = list(SinkBatch.runs(list(records)))
+        for batch in batches if next(self._is_prepared) else ():
+            self.prepare(batch)
+        self.task.put(batches)
+
+    def prepare(self, batch):
+        with contextlib.suppress(Exception):  # put raises it again
+            batch.prepared = self.task.prepare(batch)
 
     def put_values(self, schema, *values, keys=None, key_schema=None):
         """Values as dicts (None: a tombstone) of topic t, one after the other."""

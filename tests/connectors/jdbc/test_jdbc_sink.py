@@ -5,6 +5,7 @@ import decimal
 import pytest
 
 from standalone import ConnectError, Instant, Schema, decimal_schema, timestamp_schema
+from standalone.data.batch import SinkBatch
 from standalone.testing import LocalWorker
 from tests.connectors.jdbc.sinks import sinks, struct
 
@@ -35,6 +36,33 @@ def test_a_worker_writes_records_to_a_table_it_makes(tmp_path, database):
             "table.name.format": "kafka_${topic}",
         }, messages)  # fmt: skip
     assert database.rows("SELECT id, name FROM kafka_items ORDER BY id") == [(1, "one"), (2, None), (3, 'a,"b"\n')]
+
+
+def prepared(sink, *values):
+    (batch,) = SinkBatch.runs([sink.record(ITEM, value) for value in values])
+    sink.prepare(batch)
+    return batch
+
+
+def test_a_prepared_batch_is_not_converted_again(database, start, monkeypatch):
+    sink = start()
+    sink.put_values(ITEM, *items((1, "one")))
+    batch = prepared(sink, *items((2, "two")))
+    monkeypatch.setattr(sink.task._dialect, "prepared", lambda *_: pytest.fail("converted again"))
+    sink.task.put([batch])
+    assert database.rows("SELECT id, name FROM t ORDER BY id") == [(1, "one"), (2, "two")]
+
+
+def test_a_batch_that_was_prepared_before_its_table_changed_is_converted_again(database, start):
+    sink = start(**{"auto.evolve": "true"})
+    sink.put_values(ITEM, *items((1, "one")))
+    batch = prepared(sink, *items((2, "two")))
+    (before,) = batch.prepared.by_target.values()
+    assert before.is_current()
+    sink.put_values(struct(id=Schema.INT32, more=Schema.OPTIONAL_STRING), {"id": 3, "more": "x"})
+    assert not before.is_current()
+    sink.task.put([batch])
+    assert database.rows("SELECT id, name, more FROM t ORDER BY id") == [(1, "one", None), (2, "two", None), (3, None, "x")]
 
 
 def test_upsert_keeps_the_last_of_each_key(database, start):
