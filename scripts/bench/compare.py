@@ -339,26 +339,33 @@ class Lines:
 # --- All of it --------------------------------------------------------------------------------------------------------
 
 
+def turns(all_engines, repeats, folder):
+    """Each engine `repeats` times, in rotated order: (engine, a folder of the run, the name of a topic of its own)."""
+    for turn in range(repeats):
+        at = turn % len(all_engines)
+        for engine in all_engines[at:] + all_engines[:at]:
+            own = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+            yield engine, own, f"lines-{own.name}".replace("_", "-")
+            shutil.rmtree(own, ignore_errors=True)
+
+
 def compare(broker, all_engines, lines, repeats, folder):
     """{direction: {engine's name: [figures or Failed, ...]}}"""
     results = {}
     for direction in (TO_TOPIC, TO_FILE):
         if direction == TO_FILE:
             filled = fill(broker, lines, folder)
-        for turn in range(repeats):
-            at = turn % len(all_engines)
-            for engine in all_engines[at:] + all_engines[:at]:
-                own = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
-                topic = filled if direction == TO_FILE else f"lines-{own.name}".replace("_", "-")
-                if direction == TO_TOPIC:
-                    broker.create(topic)
-                job = Job(direction, broker, topic, lines.path if direction == TO_TOPIC else own / "out", lines)
-                figures = attempt(engine, job, own)
-                print(f"  {direction}, {engine.name}: {told(figures)}", file=sys.stderr, flush=True)
-                results.setdefault(direction, {}).setdefault(engine.name, []).append(figures)
-                if direction == TO_TOPIC:
-                    broker.delete(topic)
-                shutil.rmtree(own, ignore_errors=True)
+        for engine, own, topic in turns(all_engines, repeats, folder):
+            if direction == TO_TOPIC:
+                broker.create(topic)
+                job = Job(direction, broker, topic, lines.path, lines)
+            else:
+                job = Job(direction, broker, filled, own / "out", lines)
+            figures = attempt(engine, job, own)
+            print(f"  {direction}, {engine.name}: {told(figures)}", file=sys.stderr, flush=True)
+            results.setdefault(direction, {}).setdefault(engine.name, []).append(figures)
+            if direction == TO_TOPIC:
+                broker.delete(topic)
     return results
 
 

@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
 import signal
 import sys
 import tempfile
@@ -27,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "bench")]
 
 import compare  # noqa: E402
-from compare import TO_TOPIC, Broker, Failed, Job, Lines, attempt, engines, started, stop, table, write_properties  # noqa: E402
+from compare import TO_TOPIC, Broker, Failed, Job, Lines, attempt, engines, started, stop, table, turns, write_properties  # noqa: E402
 from logs_peers import RSYSLOG, STRING, rsyslog  # noqa: E402
 
 from tests.servers.kafka_broker import KafkaBroker  # noqa: E402
@@ -117,20 +116,15 @@ def rates(broker, found, folder, chosen):
     for what, kind, lines in (("one file", Shipped, Lines), ("nginx's log", Requests, Accesses)):
         lines = lines(folder / what.replace("'", ""), chosen.lines)
         results = {}
-        for turn in range(chosen.repeats):
-            at = turn % len(found)
-            for engine in found[at:] + found[:at]:
-                own = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
-                topic = f"lines-{own.name}".replace("_", "-")
-                broker.create(topic)
-                job = kind(TO_TOPIC, broker, topic, lines.path, lines)
-                if kind is Requests:
-                    job.start_of(engine)
-                figures = attempt(engine, job, own)
-                print(f"  {what}, {engine.name}: {compare.told(figures)}", file=sys.stderr, flush=True)
-                results.setdefault(engine.name, []).append(figures)
-                broker.delete(topic)
-                shutil.rmtree(own, ignore_errors=True)
+        for engine, own, topic in turns(found, chosen.repeats, folder):
+            broker.create(topic)
+            job = kind(TO_TOPIC, broker, topic, lines.path, lines)
+            if kind is Requests:
+                job.start_of(engine)
+            figures = attempt(engine, job, own)
+            print(f"  {what}, {engine.name}: {compare.told(figures)}", file=sys.stderr, flush=True)
+            results.setdefault(engine.name, []).append(figures)
+            broker.delete(topic)
         print(f"\n{lines.count} lines of {lines.size / lines.count:.0f} bytes\n{table(what, results)}", flush=True)
 
 

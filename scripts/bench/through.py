@@ -10,12 +10,11 @@ is part of its worker's. Needs Java 17 and Maven.
 
 import argparse
 import pathlib
-import shutil
 import sys
 import tempfile
 
 import compare
-from compare import TO_FILE, Broker, Connect, Job, Lines, attempt, engines, started, table, write_properties
+from compare import TO_FILE, Broker, Connect, Job, Lines, attempt, engines, started, table, turns, write_properties
 
 from tests.servers.kafka_broker import KafkaBroker
 from tests.servers.server import free_port
@@ -62,17 +61,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="through-") as folder, KafkaBroker() as kafka:
         folder, broker = pathlib.Path(folder), Broker(kafka.bootstrap)
         lines = Lines(folder / "lines", chosen.lines)
-        for turn in range(chosen.repeats):
-            at = turn % len(found)
-            for engine in found[at:] + found[:at]:
-                own = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
-                topic = f"lines-{own.name}".replace("_", "-")
-                broker.create(topic)
-                figures = attempt(engine, Job(TO_FILE, broker, topic, own / "out", lines), own)
-                print(f"  {engine.name}: {compare.told(figures)}", file=sys.stderr, flush=True)
-                results.setdefault(engine.name, []).append(figures)
-                broker.delete(topic)
-                shutil.rmtree(own, ignore_errors=True)
+        for engine, own, topic in turns(found, chosen.repeats, folder):
+            broker.create(topic)
+            figures = attempt(engine, Job(TO_FILE, broker, topic, own / "out", lines), own)
+            print(f"  {engine.name}: {compare.told(figures)}", file=sys.stderr, flush=True)
+            results.setdefault(engine.name, []).append(figures)
+            broker.delete(topic)
         print(f"\n{lines.count} lines of {lines.size / lines.count:.0f} bytes\n{table('file → log → file', results)}")
 
 

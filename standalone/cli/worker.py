@@ -110,8 +110,6 @@ def run(worker_file, connector_files, log_format=None):
     finally:
         notifier.stopping(f"Stopping: {process.failed} has failed" if process.failed else "Stopping")
         process.close()
-        if session is not None:
-            session.stop(0)  # where the worker could not be opened
 
 
 def _live(process, asked_to_stop, notifier):

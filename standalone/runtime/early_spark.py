@@ -23,6 +23,7 @@ def launch(worker, connector_files):
     try:
         holder.launch()
     except ConnectError:  # the first request reports it
+        holder.stop(0)
         return None
     return holder
 

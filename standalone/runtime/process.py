@@ -126,6 +126,8 @@ class Process:
             steps.append(self.rest.stop)
         if self.worker is not None:
             steps += [self.worker.close, self.worker.config.providers.close]
+        elif self._session is not None:
+            steps.append(lambda: self._session.stop(0))
         for step in steps:
             try:
                 step()

@@ -156,9 +156,7 @@ class SessionHolder:
     def launch(self):
         """Start the Java process, at low priority; `request` makes a session of it. Raises ConnectError."""
         self._launch()
-        if os.geteuid() == 0:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self._process.pid, _LOW_PRIORITY)
+        _yield_priority(self._process.pid)
 
     def request(self):
         """Request a session; does not wait. A failed start is retried, after a pause."""
@@ -518,14 +516,14 @@ def _ending(process):
         os.close(descriptor)
 
 
-def _yield_priority():
-    """Lower the priority of this thread and its children: the process's first second belongs to its first records.
+def _yield_priority(task=None):
+    """Lower the priority of a new process, or of this thread and its children: the worker's first second belongs to its first records.
 
     Only as root, who may raise it again; for other users Spark would stay slow forever.
     """
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
+            os.setpriority(os.PRIO_PROCESS, task or threading.get_native_id(), _LOW_PRIORITY)
 
 
 def _restore_priority(pid):
