@@ -4,15 +4,8 @@ import pytest
 
 from tests.log import kafka_faults
 from tests.servers.kafka_cluster import KafkaCluster
-from tests.suite.night import night
 from tests.suite.shared import skipped_where_unavailable
 
-# The others are forms of them: a broker that is stopped or out of disk ends as one that is killed, a network that is slow, silent or garbles ends in
-# timeouts and reconnects, and a start that moves is met as by retention.
-EVERY_TIME = (
-    "the leader is killed", "the leader stands still", "the topic is recreated", "the network cuts", "too few replicas", "a line is too large",
-    "a record is corrupt", "transactions abort", "retention overtakes the sink",
-)  # fmt: skip
 WHOLE = [kafka_faults._line(number, None) for number in range(10)]
 
 
@@ -35,10 +28,6 @@ def test_the_judge_sees(sink, topic, problems):
     assert kafka_faults.verdict(10, sink, topic).problems() == problems
 
 
-def test_every_time_is_of_the_table():
-    assert kafka_faults.FAULTS.keys() > set(EVERY_TIME)
-
-
 def test_what_was_deleted_on_purpose_is_not_lost():
     found = kafka_faults.verdict(10, WHOLE[:2] + WHOLE[5:], WHOLE[4:], gone={2, 3, 4})
     assert not found.problems()
@@ -56,7 +45,7 @@ def stage(forks, tmp_path_factory):
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("kafka cluster")
-@pytest.mark.parametrize("name", [*EVERY_TIME, *night(*(name for name in kafka_faults.FAULTS if name not in EVERY_TIME))])
+@pytest.mark.parametrize("name", kafka_faults.FAULTS)
 def test_nothing_is_lost_doubled_or_out_of_order(stage, name):
     verdict, _, _ = kafka_faults.FAULTS[name].through(stage, name, seconds=1)
     assert not verdict.problems()
